@@ -131,7 +131,7 @@ class Committer:
 
     def _write(self, requests: list[Request], seal: bool) -> _Written:
         """What the thread does."""
-        return _outcome(self._store.commit, requests), _outcome(self._store.seal) if seal else 0
+        return _outcome(self._store.commit, requests), _outcome(self._store.log.seal) if seal else 0
 
     def _written(self, batch: list[_Waiting], seal: _Seal | None, done: asyncio.Future[_Written]) -> None:
         self._writing = False

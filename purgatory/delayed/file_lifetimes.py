@@ -49,18 +49,18 @@ class FileLifetimes:
         """Remove the slot files whose messages have ended."""
         for slot in [slot for slot, messages in self._slots.items() if not messages]:
             try:
-                await self._threads.move(self._store.remove_slot, slot)
+                await self._threads.move(self._store.slots.remove, slot)
                 del self._slots[slot]
             except OSError as error:
                 logger.error("%s: the file of slot %d stays: %s", self._store.path, slot, error)
 
     async def remove_segments(self) -> None:
         """Remove the oldest segments, as far as they were spread and all that was due soon has ended."""
-        end = self._store.oldest
-        while end <= self._store.checkpoint and not self._segments[end]:
+        end = self._store.log.oldest
+        while end <= self._store.mover.checkpoint.spread and not self._segments[end]:
             del self._segments[end]
             end += 1
         try:
-            await self._threads.move(self._store.remove_segments, end)
+            await self._threads.move(self._store.log.remove_before, end)
         except OSError as error:
             logger.error("%s: a segment of the log stays: %s", self._store.path, error)

@@ -121,7 +121,7 @@ class Horizon:
                 await self._move_on(sealed)
             except OSError as error:
                 stuck = error
-                in_log = await self._threads.search(self._store.slots_in_log, sealed)
+                in_log = await self._threads.search(self._store.mover.slots_in_log, sealed)
         except OSError as error:
             # Nobody knows which slots the log has something of.
             self._fail(error)
@@ -148,12 +148,12 @@ class Horizon:
         if first:
             # A crash may have left much in the log. What is soon comes before the rest.
             async with self._files:
-                await self._threads.move(self._store.spread_soon, sealed, self.slot)
+                await self._threads.move(self._store.mover.move_soon, sealed, self.slot)
             self._complete = self.slot
             self._to_index.set()
         # After that, the files that are read meanwhile are not written.
         async with nullcontext() if first else self._files:
-            await self._threads.move(self._store.spread, sealed, int(self._clock() * 1000))
+            await self._threads.move(self._store.mover.move, sealed, int(self._clock() * 1000))
         await self._lifetimes.remove_segments()
 
     async def index_on(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from copy import copy
 from itertools import islice
@@ -21,7 +21,7 @@ from purgatory.delayed.file_lifetimes import FileLifetimes
 from purgatory.delayed.horizon import Horizon
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.storage.dead_letters import DeadLetter
-from purgatory.delayed.storage.index import home_of
+from purgatory.delayed.storage.index import Index, home_of
 from purgatory.delayed.storage.requests import Put, Stored
 from purgatory.delayed.storage.store import Store
 from purgatory.delayed.threads import Threads
@@ -30,8 +30,10 @@ from purgatory.errors import PurgatoryClosed
 
 # Messages of one read. To park them holds the loop for about a millisecond.
 _PIECE: Final = 200
-# Dead letters of one read.
+# Dead letters of one read, messages of a piece of a listing, and bytes after which the piece ends early.
 _LETTERS: Final = 10
+_LISTED: Final = 1_000
+_BYTES: Final = 1 << 23
 
 logger = logging.getLogger("purgatory.delayed")
 
@@ -55,7 +57,7 @@ class Loader:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._threads = Threads(store)
-        index = store.take_index()
+        index, store.index_of_log = store.index_of_log, Index()
         self._lifetimes = FileLifetimes(self._threads, index.homes)
         self._agenda = Agenda()
         self._agenda.add(index)
@@ -219,11 +221,11 @@ class Loader:
 
     async def set_aside(self, message: Message, reason: str) -> None:
         """Add a message to the dead letters. Raises OSError."""
-        await self._threads.move(self._store.set_aside, message, reason)
+        await self._threads.move(self._store.dead_letters.add, message, reason)
 
     async def dead_letters(self) -> AsyncIterator[list[DeadLetter]]:
         """The messages that were set aside, some at a time. Raises OSError."""
-        letters = self._store.dead_letters()
+        letters = self._store.dead_letters.read()
         while piece := await self._threads.search(list, islice(letters, _LETTERS)):
             yield piece
 
@@ -232,8 +234,8 @@ class Loader:
         # It keeps the list of what only the log has short. On a full disk the list is long.
         with suppress(OSError):
             await self.horizon.spread()
-        pieces = self._store.pending()
-        while piece := await self._threads.search(next, pieces, None):
+        messages = self._store.pending()
+        while piece := await self._threads.search(_piece, messages):
             yield piece
 
     async def close(self) -> None:
@@ -245,3 +247,14 @@ class Loader:
 
     def _now(self) -> int:
         return int(self._clock() * 1000)
+
+
+def _piece(messages: Iterator[Message]) -> list[Message]:
+    piece: list[Message] = []
+    size = 0
+    for message in messages:
+        piece.append(message)
+        size += len(message.payload)
+        if len(piece) == _LISTED or size >= _BYTES:
+            break
+    return piece

@@ -37,8 +37,8 @@ class Threads:
         return self._run(self._searcher, call, *arguments)
 
     def move(self, call: Callable[[*A], T], *arguments: *A) -> asyncio.Future[T]:
-        """Write slot files and dead letters, and remove files."""
-        return self._run(self._mover, call, *arguments)
+        """Write slot files and dead letters, and remove files. See `Store.change`."""
+        return self._run(self._mover, self.store.change, call, *arguments)
 
     async def close(self) -> None:
         """End the threads, when they have done what they were told."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from purgatory.delayed import schedule
-from purgatory.delayed.storage.checkpoint import Format, read_checkpoint, read_format
+from purgatory.delayed.storage.checkpoint import Checkpoint, Format
 from purgatory.delayed.storage.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.log import Log
@@ -68,12 +68,11 @@ def inspect(path: str | os.PathLike[str], progress: Progress = lambda read, tota
     pending = Pending(
         Log(disk, store / "wal", format.salt),
         slot_files,
-        format.salt,
         lambda what, damage: damaged.append(f"{what}: {damage.end - damage.offset} bytes are damaged"),
     )
     hours: dict[int, Amount] = {}
     in_log = Amount()
-    for place in pending.read_log(read_checkpoint(disk, store)):
+    for place in pending.read_log(Checkpoint.read(disk, store)):
         hours.setdefault(place.due // schedule.HOUR, Amount()).add(place)
         in_log.add(place)
     slots = slot_files.present()
@@ -102,7 +101,7 @@ def dead_letters(path: str | os.PathLike[str]) -> Iterator[DeadLetter]:
 def _format(disk: Disk, store: Path) -> Format:
     if not store.is_dir():
         raise ValueError(f"there is no directory {store}")
-    format = read_format(disk, store)
+    format = Format.read(disk, store)
     if format is None:
         raise ValueError(f"{store} is no directory of delayed messages: it has no file named format")
     return format

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol
 
 from purgatory.delayed.storage.disk import Disk, File
 
@@ -13,58 +13,51 @@ from purgatory.delayed.storage.disk import Disk, File
 _OPEN: Final = 128
 
 
-class Appends:
-    """Appends to files in a ``with`` block. All of it is on the disk behind the block.
+class Append(Protocol):
+    def __call__(self, path: Path, data: bytes | bytearray, alignment: int = 1) -> int:
+        """Append `data` to a file, behind zeros up to the alignment. Returns the new size of the file."""
+
+
+@contextmanager
+def appending(disk: Disk) -> Iterator[Append]:
+    """Appends to files. All of it is on the disk behind the ``with`` block.
 
     When an OSError leaves the block, because a file found no room, all of it is taken back. Otherwise each
     attempt on a full disk would leave something, and take the room that others need.
     """
+    sizes: list[tuple[Path, int]] = []
+    # Not synced yet.
+    files: list[File] = []
 
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
-        self._sizes: list[tuple[Path, int]] = []
-        # Not synced yet.
-        self._files: list[File] = []
+    def close() -> None:
+        while files:
+            files.pop().close()
 
-    def __enter__(self) -> Self:
-        return self
+    def sync() -> None:
+        try:
+            disk.sync_files(files)
+        finally:
+            close()
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Sync the files, or take back what was appended. What stays nevertheless is harmless."""
-        if exception is None:
-            self._sync()
-        self._close()
-        if isinstance(exception, OSError):
-            for path, size in self._sizes:
-                with suppress(OSError):
-                    self._disk.truncate(path, size)
-
-    def append(self, path: Path, data: bytes | bytearray, alignment: int = 1) -> int:
-        """Append `data` to a file, behind zeros up to the alignment.
-
-        Returns the new size of the file. Raises OSError.
-        """
-        file = self._disk.open(path)
-        self._files.append(file)
-        self._sizes.append((path, file.size))
+    def append(path: Path, data: bytes | bytearray, alignment: int = 1) -> int:
+        file = disk.open(path)
+        files.append(file)
+        sizes.append((path, file.size))
         file.append(bytes(-file.size % alignment) + data)
         size = file.size
-        if len(self._files) == _OPEN:
-            self._sync()
+        if len(files) == _OPEN:
+            sync()
         return size
 
-    def _sync(self) -> None:
-        try:
-            self._disk.sync_files(self._files)
-        finally:
-            self._close()
-
-    def _close(self) -> None:
-        for file in self._files:
-            file.close()
-        self._files.clear()
+    try:
+        yield append
+        sync()
+    except OSError:
+        close()
+        # What stays nevertheless is harmless.
+        for path, size in reversed(sizes):
+            with suppress(OSError):
+                disk.truncate(path, size)
+        raise
+    finally:
+        close()

@@ -63,7 +63,7 @@ class Blocks:
         self._by_slot[self._slots.slot_of(frame.due)].add(frame)
 
     def end(self, frame: Frame) -> None:
-        """Take along that a message was cancelled or delivered, if the slot needs to know."""
+        """Take along that a message has ended, if the slot needs to know."""
         slot = self._slots.slot_of(frame.due)
         if slot in self._by_slot or (slot not in self._gone and self._slots.exists(slot)):
             self._by_slot[slot].end(frame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 from zlib import crc32
 
 from purgatory.delayed.storage.disk import Disk
@@ -19,6 +19,23 @@ class Format(NamedTuple):
     slot_ms: int
     salt: int
 
+    @classmethod
+    def read(cls, disk: Disk, store: Path) -> Self | None:
+        """None if the directory is no store. Raises ValueError for another version, or a damaged file."""
+        line = _read(disk, store / "format")
+        if line is None:
+            return None
+        fields = json.loads(line)
+        if fields["version"] != _VERSION:
+            raise ValueError(
+                f"{store} has format {fields['version']}; this release reads {_VERSION}: "
+                "open it with the release that wrote it"
+            )
+        return cls(fields["slot_ms"], fields["salt"])
+
+    def write(self, disk: Disk, store: Path) -> None:
+        _write(disk, store / "format", json.dumps({"version": _VERSION, **self._asdict()}))
+
 
 class Checkpoint(NamedTuple):
     """How far the log has moved on.
@@ -30,42 +47,16 @@ class Checkpoint(NamedTuple):
     spread: int = 0
     emptied: int = 0
 
+    @classmethod
+    def read(cls, disk: Disk, store: Path) -> Self:
+        """Raises ValueError if it is damaged or missing: nobody knows then which messages have moved on."""
+        line = _read(disk, store / "checkpoint")
+        if line is None:
+            raise ValueError(f"{store / 'checkpoint'} is missing: {RESTORE}")
+        return cls(*map(int, line.split()))
 
-def read_format(disk: Disk, store: Path) -> Format | None:
-    """The format of a store; None if the directory is none.
-
-    Raises ValueError for another version, and for a damaged file.
-    """
-    line = _read(disk, store / "format")
-    if line is None:
-        return None
-    fields = json.loads(line)
-    if fields["version"] != _VERSION:
-        raise ValueError(
-            f"{store} has format {fields['version']}; this release reads {_VERSION}: "
-            "open it with the release that wrote it"
-        )
-    return Format(fields["slot_ms"], fields["salt"])
-
-
-def write_format(disk: Disk, store: Path, format: Format) -> None:
-    _write(disk, store / "format", json.dumps({"version": _VERSION, **format._asdict()}))
-
-
-def read_checkpoint(disk: Disk, store: Path) -> Checkpoint:
-    """How far the log has moved on. Raises ValueError for a file that is damaged or missing.
-
-    Without it nobody knows which messages of the log are in the slot files.
-    """
-    path = store / "checkpoint"
-    line = _read(disk, path)
-    if line is None:
-        raise ValueError(f"{path} is missing: {RESTORE}")
-    return Checkpoint(*map(int, line.split()))
-
-
-def write_checkpoint(disk: Disk, store: Path, checkpoint: Checkpoint) -> None:
-    _write(disk, store / "checkpoint", f"{checkpoint.spread} {checkpoint.emptied}")
+    def write(self, disk: Disk, store: Path) -> None:
+        _write(disk, store / "checkpoint", f"{self.spread} {self.emptied}")
 
 
 def _write(disk: Disk, path: Path, line: str) -> None:

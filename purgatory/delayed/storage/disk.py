@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -120,7 +120,7 @@ class Disk:
             return False
 
     def make_directory(self, path: Path) -> None:
-        """Make a directory, and those above it that do not exist. Its name is on the disk after that."""
+        """Make a directory, and its parents that do not exist. Its name is on the disk after that."""
         if not path.parent.exists():
             self.make_directory(path.parent)
         with suppress(FileExistsError):
@@ -136,11 +136,8 @@ class Disk:
 
     def sync_directory(self, directory: Path) -> None:
         """Return when the names of the directory's files are on the disk. Raises StoreFailed, as `sync`."""
-        descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            _sync_directory(descriptor, directory)
-        finally:
-            os.close(descriptor)
+        with _opened(directory) as sync:
+            sync()
 
     def sync_files(self, files: Sequence[File]) -> None:
         """Return when all that was written to these files is on the disk. Raises StoreFailed, as `File.sync`.
@@ -198,17 +195,11 @@ class Disk:
 
         Raises OSError if it stays, and StoreFailed if nobody knows: then it may come back after a crash.
         """
-        try:
-            # It comes first, because it may fail: for example, too many files are open.
-            directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return
-        try:
+        # To open the directory may fail, for example when too many files are open. So it comes first.
+        with suppress(FileNotFoundError), _opened(path.parent) as sync:
             with suppress(FileNotFoundError):
                 os.unlink(path)
-            _sync_directory(directory, path.parent)
-        finally:
-            os.close(directory)
+            sync()
 
     def remove_directory(self, path: Path) -> None:
         """Remove a directory, unless it has files or is gone."""
@@ -224,8 +215,18 @@ def _sync(files: Iterable[File]) -> None:
         file.sync()
 
 
-def _sync_directory(descriptor: int, directory: Path) -> None:
+@contextmanager
+def _opened(directory: Path) -> Iterator[Callable[[], None]]:
+    """Opens a directory. The function syncs it."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+
+    def sync() -> None:
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            raise StoreFailed(f"the disk failed to sync {directory}: {error}") from error
+
     try:
-        os.fsync(descriptor)
-    except OSError as error:
-        raise StoreFailed(f"the disk failed to sync {directory}: {error}") from error
+        yield sync
+    finally:
+        os.close(descriptor)

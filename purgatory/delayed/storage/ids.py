@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
@@ -12,7 +13,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from purgatory.delayed.storage.appends import Appends
+from purgatory.delayed.storage.appends import Append
 from purgatory.delayed.storage.disk import Disk
 
 # Token, due time in ms, hash of the id, digest of the payload, segment of the log. Hash and digest are 0 when
@@ -54,14 +55,12 @@ def bucket_of(token: int) -> int:
     return token % _BUCKETS
 
 
+@dataclass(slots=True)
 class _Recent:
     """The records of a segment that is not spread yet: the last one of each id, and the tokens that ended."""
 
-    __slots__ = ("ended", "taken")
-
-    def __init__(self) -> None:
-        self.taken: dict[int, Taken] = {}
-        self.ended: set[int] = set()
+    taken: dict[int, Taken] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
 
 
 class Ids:
@@ -77,14 +76,14 @@ class Ids:
         self._directory = directory
         self._lock = Lock()
         # By segment of the log.
-        self._recent: dict[int, _Recent] = {}
+        self._recent: defaultdict[int, _Recent] = defaultdict(_Recent)
         # The size at which each bucket is rewritten.
         self._limits: dict[int, int] = {}
 
     def note(self, segment: int, record: Taken | Ended) -> None:
         """Remember what was written to the log, until the segment is spread."""
         with self._lock:
-            recent = self._recent.setdefault(segment, _Recent())
+            recent = self._recent[segment]
             if isinstance(record, Taken):
                 recent.taken[record.id] = record
             else:
@@ -97,7 +96,6 @@ class Ids:
         its newest record can be still to come, and the cost does not depend on how often the id was used.
         """
         hashed = digest(id.encode())
-        # Memory comes first. A segment that is spread meanwhile is found twice, and not missed.
         recent = self._in_memory()
         newest = next((each.taken[hashed] for each in reversed(recent) if hashed in each.taken), None)
         if newest is not None:
@@ -114,12 +112,14 @@ class Ids:
         return _has_ended(token, recent, b"") or _has_ended(token, (), self._stored(bucket_of(token)))
 
     def _in_memory(self) -> list[_Recent]:
-        """The records of the segments that are not spread. They stay there when a segment is spread."""
+        """The records of the segments that are not spread. They are looked at before the files, so nothing is
+        missed when a segment is spread meanwhile.
+        """
         with self._lock:
             return list(self._recent.values())
 
-    def add(self, records: Iterable[Taken | Ended], segment: int, over: Over, appends: Appends) -> None:
-        """Write the records of a segment to the disk. Doing it twice is harmless. Raises OSError.
+    def add(self, records: Iterable[Taken | Ended], segment: int, over: Over, append: Append) -> None:
+        """Write the records of a segment to the disk. Doing it twice is harmless.
 
         What is `over` is forgotten when its bucket is rewritten.
         """
@@ -130,7 +130,7 @@ class Ids:
         for bucket, added in buckets.items():
             # A crash may have left a part of a record, or bytes that were never synced. The records are in
             # the log still, and are added again.
-            size = appends.append(self._path(bucket), added, _SIZE)
+            size = append(self._path(bucket), added, _SIZE)
             if size >= self._limits.get(bucket, _REWRITE):
                 grown.append(bucket)
         if buckets:
@@ -141,7 +141,7 @@ class Ids:
                 self._rewrite(bucket, over)
 
     def spread(self, segment: int) -> None:
-        """Forget the records in memory of a segment whose records are on the disk."""
+        """Forget a segment whose records are on the disk."""
         with self._lock:
             self._recent.pop(segment, None)
 
@@ -151,7 +151,6 @@ class Ids:
         self._limits[bucket] = max(_REWRITE, 2 * len(kept))
 
     def _stored(self, bucket: int) -> bytes:
-        """The whole records of a bucket."""
         stored = self._disk.read(self._path(bucket)) or b""
         return stored[: len(stored) - len(stored) % _SIZE]
 
@@ -160,8 +159,7 @@ class Ids:
 
 
 def _pack(record: Taken | Ended, segment: int) -> bytes:
-    hashes = (record.id, record.digest) if isinstance(record, Taken) else (0, 0)
-    fields = _FIELDS.pack(record.token, record.due, *hashes, segment)
+    fields = _FIELDS.pack(*record, *((0, 0) if isinstance(record, Ended) else ()), segment)
     return fields + _CRC.pack(crc32(fields))
 
 
@@ -188,8 +186,9 @@ def _find(records: bytes, field: int, value: int) -> Iterator[_Fields]:
 
 def _has_ended(token: int, recent: Iterable[_Recent], stored: bytes) -> bool:
     """Whether there is an `Ended` record in memory, or in the bucket of the token."""
-    in_memory = any(token in each.ended for each in recent)
-    return in_memory or any(id == 0 for _, _, id, _, _ in _find(stored, 0, token))
+    return any(token in each.ended for each in recent) or any(
+        id == 0 for _, _, id, _, _ in _find(stored, 0, token)
+    )
 
 
 def _compacted(stored: bytes, over: Over) -> bytes:
@@ -199,7 +198,7 @@ def _compacted(stored: bytes, over: Over) -> bytes:
     lost because its file was damaged, and an end because the disk was full.
     """
     kept: dict[tuple[int, int], int] = {}
-    ended = set()
+    ended: set[int] = set()
     for at in range(0, len(stored), _SIZE):
         if (record := _unpack(stored, at)) is not None:
             token, due, id, _, segment = record

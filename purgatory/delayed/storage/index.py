@@ -41,41 +41,37 @@ class Found:
     has replaced.
     """
 
-    __slots__ = ("_dues", "_ended", "_lengths", "_positions", "_tokens", "damaged", "size", "torn")
-
     def __init__(self, size: int = 0) -> None:
         self.size = size
         self.damaged: list[Damage] = []
         self.torn = False
-        self._dues = array("q")
-        self._positions = array("Q")
-        self._tokens = array("Q")
-        self._lengths = array("I")
+        # Due times, positions, tokens and lengths of frames.
+        self._columns = (array("q"), array("Q"), array("Q"), array("I"))
         self._ended = array("Q")
 
     def __len__(self) -> int:
-        """How many messages there are, with those that have ended."""
-        return len(self._dues)
+        """How many messages there are, with the messages that have ended."""
+        return len(self._columns[0])
 
     def add(self, frame: Frame, position: int) -> None:
-        self._dues.append(frame.due)
-        self._positions.append(position)
-        self._tokens.append(frame.token)
-        self._lengths.append(len(frame.data))
+        dues, positions, tokens, lengths = self._columns
+        dues.append(frame.due)
+        positions.append(position)
+        tokens.append(frame.token)
+        lengths.append(len(frame.data))
 
     def end(self, frame: Frame) -> None:
         self._ended.append(frame.token)
 
     def drop(self, first: int) -> None:
         """Forget the messages from the index `first` on."""
-        for column in (self._dues, self._positions, self._tokens, self._lengths):
+        for column in self._columns:
             del column[first:]
 
     def pending(self) -> Iterator[tuple[int, int, int, int]]:
         """Due time, position, token and length of the frame of each message that has not ended."""
         ended = set(self._ended)
-        columns = (self._dues, self._positions, self._tokens, self._lengths)
-        for message in unhurried(zip(*columns, strict=True)):
+        for message in unhurried(zip(*self._columns, strict=True)):
             token = message[2]
             if token not in ended:
                 yield message

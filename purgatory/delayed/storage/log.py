@@ -17,21 +17,21 @@ _SEGMENT: Final = 1 << 24
 class Log:
     """Segments ``wal/00000001``, ``wal/00000002`` and so on, which are written one after the other.
 
-    One thread appends and seals. Another thread reads and removes sealed segments.
+    One thread appends and seals. Another thread reads and removes sealed segments. `written` counts the bytes
+    that were appended since the log was opened. `oldest` is the oldest segment that there is, or will be.
     """
 
     def __init__(self, disk: Disk, directory: Path, salt: int) -> None:
         self._disk = disk
         self._directory = directory
-        self._salt = salt
-        self._next = 1
+        self.salt = salt
+        self.written = 0
+        self.oldest = self._next = 1
         # The segment that grows, and its number; None until something is appended to it.
         self._file: File | None = None
         self._number = 0
         # Why nothing can be appended any more.
         self._failure: StoreFailed | None = None
-        # Bytes appended since the log was opened.
-        self.written = 0
 
     def numbers(self) -> list[int]:
         """The numbers of the segments, the oldest one first."""
@@ -97,22 +97,18 @@ class Log:
         file = self.open(number)
         if file is not None:
             with file:
-                yield from scan(self._salt, file.read)
+                yield from scan(self.salt, file.read)
 
     def size(self, number: int) -> int:
-        """The bytes of a segment; 0 if it was removed."""
         return self._disk.size(self._path(number)) or 0
 
     def rewrite(self, number: int) -> None:
         """Write the last segment again, so that all that can be read of it is on the disk for certain.
 
-        The last commit before a crash may not be synced, or its sync may have failed: then the system may
-        show what is not on the disk, and a second sync would not tell. Raises OSError.
+        The last commit before a crash may not be synced, or its sync may have failed. The system may show it
+        nevertheless, and a second sync would not tell.
         """
-        path = self._path(number)
-        data = self._disk.read(path)
-        assert data is not None
-        self._disk.replace(path, data)
+        self._disk.replace(self._path(number), self._disk.read(self._path(number)) or b"")
 
     def remove_left_over(self) -> None:
         """Remove what a crash has left of a segment that was being written again."""
@@ -120,11 +116,14 @@ class Log:
             if not name.isdigit():
                 self._disk.remove(self._directory / name)
 
-    def remove(self, number: int) -> None:
-        """Remove the oldest segment. It is gone from the disk before a later one can go.
+    def remove_before(self, end: int) -> None:
+        """Remove the oldest segments, up to the segment before `end`."""
+        for number in range(self.oldest, end):
+            self.remove(number)
+        self.oldest = max(self.oldest, end)
 
-        A later segment says how messages of earlier segments have ended.
-        """
+    def remove(self, number: int) -> None:
+        """Remove the oldest segment. It is gone from the disk before a later one can go."""
         self._disk.remove(self._path(number))
 
     def _path(self, number: int) -> Path:

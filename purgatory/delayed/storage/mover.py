@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from purgatory.delayed import schedule
-from purgatory.delayed.storage.appends import Appends
+from purgatory.delayed.storage.appends import appending
 from purgatory.delayed.storage.blocks import Blocks, record_of
-from purgatory.delayed.storage.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from purgatory.delayed.storage.checkpoint import Checkpoint
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import ENDS, LATER, SOON, Damage, Frame, Kind
 from purgatory.delayed.storage.ids import Ended, Ids, Taken
@@ -23,27 +23,21 @@ _PIECE: Final = 1 << 25
 class Mover:
     """Writes what is due later to the slot files, with the records of ids, and then the checkpoint.
 
-    After a crash at any point, it can be repeated: a block takes the place of what is there of it. `report`
-    gets what is damaged in the log. Raises OSError.
+    It can be repeated after an OSError, and after a crash at any point: a block takes the place of what is
+    there of it. `report` gets what is damaged in the log.
     """
 
     def __init__(
-        self,
-        disk: Disk,
-        path: Path,
-        log: Log,
-        slots: SlotFiles,
-        ids: Ids,
-        report: Callable[[str, Damage], None],
+        self, disk: Disk, path: Path, log: Log, slots: SlotFiles, report: Callable[[str, Damage], None]
     ) -> None:
         self._disk = disk
         self._path = path
         self._log = log
         self._slots = slots
-        self._ids = ids
         self._report = report
-        self.checkpoint = read_checkpoint(disk, path)
-        # The last segment of the last `move_soon`, and the slot behind those that it has written.
+        self.ids = Ids(disk, path / "ids")
+        self.checkpoint = Checkpoint.read(disk, path)
+        # The last segment of the last `move_soon`, and the slot behind the slots that it has written.
         self._ahead = (0, 0)
 
     def move(self, through: int, now: int) -> None:
@@ -59,9 +53,9 @@ class Mover:
         """
         for number in range(self.checkpoint.spread + 1, through + 1):
             blocks, _ = self._read([number], LATER)
-            with Appends(self._disk) as appends:
+            with appending(self._disk) as append:
                 # `move` will use the same numbers.
-                self._slots.write(number, number - 1, blocks.by_slot(range(before)), appends)
+                self._slots.write(number, number - 1, blocks.by_slot(range(before)), append)
         self._ahead = (through, before)
 
     def move_all(self, numbers: Sequence[int], now: int) -> None:
@@ -108,7 +102,7 @@ class Mover:
         self._write(numbers[-1], *self._read(numbers, LATER), now)
         self._set_checkpoint(numbers[-1], self.checkpoint.emptied)
         for number in numbers:
-            self._ids.spread(number)
+            self.ids.spread(number)
 
     def _read(self, numbers: Iterable[int], kind: Kind) -> tuple[Blocks, list[Taken | Ended]]:
         """What these segments have for the slot files: messages of a kind, and ends. And records of ids."""
@@ -134,9 +128,9 @@ class Mover:
             return late and not self._slots.exists(self._slots.slot_of(due))
 
         by_slot = blocks.by_slot(self._slots_of(number))
-        with Appends(self._disk) as appends:
-            self._slots.write(number, self.checkpoint.spread, by_slot, appends)
-            self._ids.add(records, number, over, appends)
+        with appending(self._disk) as append:
+            self._slots.write(number, self.checkpoint.spread, by_slot, append)
+            self.ids.add(records, number, over, append)
 
     def _slots_of(self, number: int) -> range:
         """The slots that `move` writes from a segment: all but the slots that `move_soon` has written."""
@@ -146,18 +140,16 @@ class Mover:
     def _some_at_a_time(self, after: int, numbers: Iterable[int]) -> Iterator[list[int]]:
         """The segments behind `after`, some 32 MiB of them at a time."""
         some: list[int] = []
-        size = 0
         for number in numbers:
             if number > after:
                 some.append(number)
-                size += self._log.size(number)
-                if size >= _PIECE:
+                if sum(map(self._log.size, some)) >= _PIECE:
                     yield some
-                    some, size = [], 0
+                    some = []
         if some:
             yield some
 
     def _set_checkpoint(self, spread: int, emptied: int) -> None:
         checkpoint = Checkpoint(spread, emptied)
-        write_checkpoint(self._disk, self._path, checkpoint)
+        checkpoint.write(self._disk, self._path)
         self.checkpoint = checkpoint

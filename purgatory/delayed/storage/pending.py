@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from purgatory.delayed.message import Message
+from purgatory.delayed.message import Location, Message
 from purgatory.delayed.storage.checkpoint import Checkpoint
 from purgatory.delayed.storage.frames import ENDS, HEADER_SIZE, SOON, Damage, scan
 from purgatory.delayed.storage.index import position_in
 from purgatory.delayed.storage.log import Log
-from purgatory.delayed.storage.reader import Reader
+from purgatory.delayed.storage.reader import read_messages
 from purgatory.delayed.storage.slots import SlotFiles
 
 # Bytes of a message's frame besides its payload and its id.
 _EXTRA: Final = HEADER_SIZE + 2
-# Messages of a piece, and bytes after which it ends early.
-_MESSAGES: Final = 1_000
-_BYTES: Final = 1 << 23
 
 
 class Place(NamedTuple):
@@ -40,10 +37,9 @@ class Pending:
     `report`: a description, and which bytes.
     """
 
-    def __init__(self, log: Log, slots: SlotFiles, salt: int, report: Callable[[str, Damage], None]) -> None:
+    def __init__(self, log: Log, slots: SlotFiles, report: Callable[[str, Damage], None]) -> None:
         self._log = log
         self._slots = slots
-        self._salt = salt
         self._report = report
         self.segments = 0
         self.log_bytes = 0
@@ -61,7 +57,7 @@ class Pending:
             self.segments += 1
             self.log_bytes += file.size
             with file:
-                for frame in scan(self._salt, file.read):
+                for frame in scan(self._log.salt, file.read):
                     if isinstance(frame, Damage):
                         if frame.end < file.size:
                             self._report(f"segment {number} of the log", frame)
@@ -84,26 +80,20 @@ class Pending:
             if not (token in self._ended or token in self._in_log):
                 yield Place(due, position, token, length - _EXTRA)
 
-    def messages(self, checkpoint: Checkpoint) -> Iterator[list[Message]]:
-        """All messages, some at a time. A message that has ended meanwhile may be left out."""
-        piece: list[Message] = []
-        size = 0
-        with Reader(self._log, self._slots, self._salt) as reader:
-            for due, position, token, length in self._places(checkpoint):
-                message = reader.read(due, position)
-                if message is None:
-                    # It has moved on, if it was in the log, and is in a slot file.
-                    self._in_log.pop(token, None)
-                    continue
-                piece.append(message)
-                size += length
-                if len(piece) == _MESSAGES or size >= _BYTES:
-                    yield piece
-                    piece, size = [], 0
-        if piece:
-            yield piece
+    def messages(self, checkpoint: Checkpoint) -> Iterator[Message]:
+        """All messages. One that has ended meanwhile may be left out. Raises OSError."""
+        for location, message in read_messages(self._log, self._slots, self._locations(checkpoint)):
+            if isinstance(message, OSError):
+                raise message
+            if message is None:
+                # It has moved on, if it was in the log, and is in a slot file.
+                self._in_log.pop(location.token, None)
+            else:
+                yield message
 
-    def _places(self, checkpoint: Checkpoint) -> Iterator[Place]:
-        yield from self.read_log(checkpoint)
+    def _locations(self, checkpoint: Checkpoint) -> Iterator[Location]:
+        for place in self.read_log(checkpoint):
+            yield Location(*place[:3])
         for slot in self._slots.present():
-            yield from self.read_slot(slot)
+            for place in self.read_slot(slot):
+                yield Location(*place[:3])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Final, Self
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import Final
 
-from purgatory.delayed.message import Message
+from purgatory.delayed.message import Location, Message
 from purgatory.delayed.storage.disk import File
 from purgatory.delayed.storage.frames import parse_body, read_frame
 from purgatory.delayed.storage.index import home_of, offset_of
@@ -16,40 +17,34 @@ from purgatory.delayed.storage.slots import SlotFiles
 _OPEN: Final = 16
 
 
-class Reader:
-    """Reads messages in a ``with`` block, which keeps some files open."""
+def read_messages(
+    log: Log, slots: SlotFiles, locations: Iterable[Location]
+) -> Iterator[tuple[Location, Message | OSError | None]]:
+    """The messages at these locations.
 
-    def __init__(self, log: Log, slots: SlotFiles, salt: int) -> None:
-        self._log = log
-        self._slots = slots
-        self._salt = salt
-        # By segment of the log and slot, of which one is 0.
-        self._files: dict[tuple[int, int], File | None] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._close()
-
-    def read(self, due: int, position: int) -> Message | None:
-        """A message; None if it is damaged, or its file has gone. Raises OSError."""
-        home = home_of(position)
-        slot = 0 if home else self._slots.slot_of(due)
-        if (home, slot) not in self._files:
-            if len(self._files) == _OPEN:
-                self._close()
-            self._files[home, slot] = self._log.open(home) if home else self._slots.open(slot)
-        file = self._files[home, slot]
-        if file is None:
-            return None
-        frame = read_frame(self._salt, file.read, offset_of(position))
-        return frame and Message(frame.token, frame.due, *parse_body(frame.body), position)
-
-    def _close(self) -> None:
-        for file in self._files.values():
-            if file is not None:
-                file.close()
-        self._files.clear()
+    None stands for a message that is damaged, or whose file has gone. An OSError stands for a message that
+    cannot be read now.
+    """
+    # By segment of the log and slot, of which one is 0.
+    files: dict[tuple[int, int], File | None] = {}
+    with ExitStack() as stack:
+        for location in locations:
+            due, position, _ = location
+            home = home_of(position)
+            slot = 0 if home else slots.slot_of(due)
+            try:
+                if (home, slot) not in files:
+                    if len(files) == _OPEN:
+                        stack.close()
+                        files.clear()
+                    file = log.open(home) if home else slots.open(slot)
+                    files[home, slot] = None if file is None else stack.enter_context(file)
+                file = files[home, slot]
+                frame = None if file is None else read_frame(log.salt, file.read, offset_of(position))
+            except OSError as error:
+                yield location, error
+                continue
+            yield (
+                location,
+                frame and Message(frame.token, frame.due, *parse_body(frame.body), position),
+            )

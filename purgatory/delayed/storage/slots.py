@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from purgatory.delayed import schedule
-from purgatory.delayed.storage.appends import Appends
+from purgatory.delayed.storage.appends import Append
 from purgatory.delayed.storage.disk import Disk, File
 from purgatory.delayed.storage.frames import BLOCK, ENDS, MESSAGES, Damage, encode, scan
 from purgatory.delayed.storage.index import Found
@@ -21,6 +21,8 @@ class SlotFiles:
 
     A slot file consists of blocks. A block has the frames of some segments of the log. A crash may leave a
     part of a block. Then the whole block follows, and takes the place of that part.
+
+    `written` counts the bytes that were written since the files were opened.
     """
 
     def __init__(self, disk: Disk, directory: Path, salt: int, slot_ms: int) -> None:
@@ -28,21 +30,15 @@ class SlotFiles:
         self._directory = directory
         self._salt = salt
         self.slot_ms = slot_ms
-        # Bytes written since the files were opened.
         self.written = 0
 
     def slot_of(self, due: int) -> int:
-        """The slot of a due time."""
         return schedule.slot_of(due, self.slot_ms)
 
     def write(
-        self, number: int, after: int, slots: Mapping[int, Iterable[bytes | bytearray]], appends: Appends
+        self, number: int, after: int, slots: Mapping[int, Iterable[bytes | bytearray]], append: Append
     ) -> None:
-        """Append a block to each of the slot files, from the segments (after, number] of the log.
-
-        All of it is on the disk at the end of `appends`. Raises OSError when it cannot be written. Then it
-        may be written again.
-        """
+        """Append a block to each of the slot files, from the segments (after, number] of the log."""
         header = encode(self._salt, BLOCK, number, after)
         hours: set[Path] = set()
         for slot, frames in slots.items():
@@ -51,7 +47,7 @@ class SlotFiles:
                 self._disk.make_directory(path.parent)
                 hours.add(path.parent)
             data = b"".join((header, *frames))
-            appends.append(path, data)
+            append(path, data)
             self.written += len(data)
         for hour in hours:
             self._disk.sync_directory(hour)
@@ -107,10 +103,7 @@ class SlotFiles:
         return self._disk.size(self._path(slot)) is not None
 
     def remove(self, slot: int) -> None:
-        """Remove the file of a slot, and the directory of its hour when that is empty.
-
-        The log is about to forget that the messages were delivered.
-        """
+        """Remove the file of a slot, and the directory of its hour when that is empty."""
         path = self._path(slot)
         self._disk.remove(path)
         self._disk.remove_directory(path.parent)

@@ -17,7 +17,7 @@ from purgatory.delayed import DelayedMessages
 from purgatory.delayed.inspect.command import ProgressLine, main
 from purgatory.delayed.inspect.inspection import Amount, inspect
 from purgatory.delayed.message import Message
-from purgatory.delayed.storage.checkpoint import Checkpoint, write_checkpoint
+from purgatory.delayed.storage.checkpoint import Checkpoint
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import Kind
 from purgatory.delayed.storage.requests import End, Put, Stored
@@ -53,7 +53,7 @@ def end(store: Store, token: int, due: int, kind: Kind = Kind.CANCELLED) -> None
 
 
 def spread(store: Store) -> None:
-    store.spread(store.seal(), NOON)
+    store.change(store.mover.move, store.log.seal(), NOON)
 
 
 def contents(directory: Path) -> dict[Path, tuple[int, bytes]]:
@@ -100,7 +100,7 @@ def test_a_message_that_has_ended_is_left_out(
     end(store, first, NOON, kind)
     if spread_after:
         spread(store)
-        store.remove_segments(store.seal() + 1)
+        store.change(store.log.remove_before, store.log.seal() + 1)
     assert inspect(path).pending == Amount(1, 5)
 
 
@@ -118,7 +118,7 @@ def test_a_message_that_has_moved_on_from_the_log_is_counted_once(store: Store, 
 def test_a_segment_that_the_checkpoint_calls_empty_is_not_read(store: Store, path: Path) -> None:
     put(store, NOON)
     (number,) = (int(file.name) for file in (path / "wal").iterdir())
-    write_checkpoint(Disk(), path, Checkpoint(number, number))
+    Checkpoint(number, number).write(Disk(), path)
     found = inspect(path)
     assert (found.pending, found.segments) == (Amount(), 0)
 
@@ -146,14 +146,14 @@ def test_what_is_damaged_is_said(store: Store, path: Path, capsys: pytest.Captur
     put(store, NOON, NOON)
     spread(store)
     put(store, NOON, NOON)
-    for file in [path / "slots" / str(NOON // HOUR) / str(NOON), path / "wal" / f"{store.seal():08}"]:
+    for file in [path / "slots" / str(NOON // HOUR) / str(NOON), path / "wal" / f"{store.log.seal():08}"]:
         content = bytearray(file.read_bytes())
         content[content.index(b"12345")] ^= 1
         file.write_bytes(content)
     found = inspect(path)
     assert found.pending == Amount(2, 10)
     assert found.damaged == [
-        f"segment {store.seal()} of the log: 34 bytes are damaged",
+        f"segment {store.log.seal()} of the log: 34 bytes are damaged",
         f"the file of slot {NOON // 1000}: 34 bytes are damaged",
     ]
     main([str(path)])
@@ -166,7 +166,7 @@ def test_a_file_that_vanishes_meanwhile_is_left_out(
     put(store, NOON, NOON + HOUR)
     spread(store)
     put(store, NOON)
-    for file in (path / "slots" / str(NOON // HOUR) / str(NOON), path / "wal" / f"{store.seal():08}"):
+    for file in (path / "slots" / str(NOON // HOUR) / str(NOON), path / "wal" / f"{store.log.seal():08}"):
         monkeypatch.setattr(
             Disk,
             "open_existing",
@@ -205,11 +205,11 @@ def test_the_listing(store: Store, path: Path, capsys: pytest.CaptureFixture[str
     put(store, *[NOON] * 1234)
     spread(store)
     put(store, NOON + 25 * HOUR, -HOUR, 1 << 61)
-    store.set_aside(Message(7, NOON, "order 7", b"tea", 0), "refused")
+    store.change(store.dead_letters.add, Message(7, NOON, "order 7", b"tea", 0), "refused")
 
     assert main([str(path)]) == 0
-    size = (path / "wal" / f"{store.seal():08}").stat().st_size
-    size += (path / "wal" / f"{store.seal() - 1:08}").stat().st_size
+    size = (path / "wal" / f"{store.log.seal():08}").stat().st_size
+    size += (path / "wal" / f"{store.log.seal() - 1:08}").stat().st_size
     assert capsys.readouterr() == (
         f"""\
 due in the hour (UTC)               messages             bytes
@@ -228,8 +228,8 @@ dead letters: 1
 
 
 def test_dead_letters_are_lines_of_json(store: Store, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store.set_aside(Message(7, NOON + 1, "order 7", b"tea", 0), "ValueError('no\n tea')")
-    store.set_aside(Message(8, NOON, None, b"\xff", 0), "refused")
+    store.change(store.dead_letters.add, Message(7, NOON + 1, "order 7", b"tea", 0), "ValueError('no\n tea')")
+    store.change(store.dead_letters.add, Message(8, NOON, None, b"\xff", 0), "refused")
 
     assert main([str(path), "--dead-letters"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -324,7 +324,7 @@ def test_an_interrupt_ends_it_quietly(
 
 
 def test_a_reader_that_needs_no_more_ends_it_quietly(store: Store, path: Path) -> None:
-    store.set_aside(Message(8, NOON, None, b"x" * 200_000, 0), "refused")
+    store.change(store.dead_letters.add, Message(8, NOON, None, b"x" * 200_000, 0), "refused")
     command = [sys.executable, "-m", "purgatory.delayed", str(path), "--dead-letters"]
     reading, writing = os.pipe()
     os.close(reading)

@@ -51,7 +51,7 @@ class StoreRun:
 
     def open(self) -> None:
         self.store = Store(PATH, SLOT_MS, self.disk, self.now)
-        index = self.store.take_index()
+        index = self.store.index_of_log
         self.soon = {location.token: location for location in locations(index)}
         assert index.homes == Counter(home_of(each.position) for each in self.soon.values())
 
@@ -117,22 +117,22 @@ class StoreRun:
         self.cancelled.clear()
 
     def spread(self) -> None:
-        self.store.spread(self.store.seal(), self.now)
+        self.store.change(self.store.mover.move, self.store.log.seal(), self.now)
 
     def spread_soon(self) -> None:
-        self.store.spread_soon(self.store.seal(), (NOW + 30_000) // SLOT_MS)
+        self.store.change(self.store.mover.move_soon, self.store.log.seal(), (NOW + 30_000) // SLOT_MS)
 
     def remove(self) -> None:
         """Remove the segments and slot files whose messages have ended."""
         homes = {home_of(location.position) for location in self.soon.values()}
-        end = self.store.oldest
-        while end <= self.store.checkpoint and end not in homes:
+        end = self.store.log.oldest
+        while end <= self.store.mover.checkpoint.spread and end not in homes:
             end += 1
-        self.store.remove_segments(end)
+        self.store.change(self.store.log.remove_before, end)
         for slot in self.store.slots.present(END_OF_TIME):
             in_log = {self.promised[token].due // SLOT_MS for token in self.soon}
             if not self.store.index(slot).homes and slot not in in_log:
-                self.store.remove_slot(slot)
+                self.store.change(self.store.slots.remove, slot)
 
     # After a crash
 
@@ -161,7 +161,7 @@ class StoreRun:
     def check(self) -> None:
         """What was promised is there, and nothing else. From now on, what was in doubt is known."""
         assert self.store.slots.present(END_OF_TIME) == sorted(self.store.slots.present(END_OF_TIME))
-        found = {message.token: message for piece in self.store.pending() for message in piece}
+        found = {message.token: message for message in self.store.pending()}
         doubtful = set(self.doubtful)
         for token, content in self.promised.items():
             assert _content(found[token]) == content

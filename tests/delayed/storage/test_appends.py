@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from purgatory.delayed.storage.appends import Appends
+from purgatory.delayed.storage.appends import appending
 from purgatory.delayed.storage.requests import StoreFailed
 from tests.delayed.storage.simulated_disk import NOTHING, SimulatedDisk
 
@@ -27,9 +27,9 @@ def disk() -> SimulatedDisk:
 
 
 def test_what_was_appended_is_on_the_disk_behind_the_block(disk: SimulatedDisk) -> None:
-    with Appends(disk) as appends:
-        assert appends.append(FIRST, b"after") == 11
-        assert appends.append(SECOND, b"after", alignment=4) == 13
+    with appending(disk) as append:
+        assert append(FIRST, b"after") == 11
+        assert append(SECOND, b"after", alignment=4) == 13
     after = disk.after_power_cut(NOTHING)
     assert after.content(FIRST).data == b"beforeafter"
     assert after.content(SECOND).data == b"before\0\0after"
@@ -37,48 +37,48 @@ def test_what_was_appended_is_on_the_disk_behind_the_block(disk: SimulatedDisk) 
 
 
 def test_few_files_are_open_at_a_time(disk: SimulatedDisk) -> None:
-    with Appends(disk) as appends:
+    with appending(disk) as append:
         for _ in range(200):
-            appends.append(FIRST, b"x")
+            append(FIRST, b"x")
             assert disk.opened < 128
     assert disk.after_power_cut(NOTHING).content(FIRST).data == b"before" + 200 * b"x"
 
 
 def test_all_of_it_is_taken_back(disk: SimulatedDisk) -> None:
-    def append() -> None:
-        with Appends(disk) as appends:
-            appends.append(FIRST, b"after")
-            appends.append(FIRST, b"after")
+    def fail() -> None:
+        with appending(disk) as append:
+            append(FIRST, b"after")
+            append(FIRST, b"after")
             disk.capacity = disk.used + 3
-            appends.append(SECOND, b"after")
+            append(SECOND, b"after")
 
     with pytest.raises(OSError, match="No space"):
-        append()
+        fail()
     assert disk.content(FIRST).data == disk.content(SECOND).data == b"before"
     assert disk.opened == 0
 
 
 def test_what_cannot_be_taken_back_stays(disk: SimulatedDisk) -> None:
-    def append() -> None:
-        with Appends(disk) as appends:
-            appends.append(FIRST, b"after")
-            appends.append(SECOND, b"after")
+    def fail() -> None:
+        with appending(disk) as append:
+            append(FIRST, b"after")
+            append(SECOND, b"after")
             disk.fail("truncate", errno.EIO)
             raise OSError(errno.ENOSPC, "No space left")
 
     with pytest.raises(OSError, match="No space"):
-        append()
-    assert disk.content(FIRST).data == b"beforeafter"
-    assert disk.content(SECOND).data == b"before"
+        fail()
+    assert disk.content(FIRST).data == b"before"
+    assert disk.content(SECOND).data == b"beforeafter"
 
 
 def test_a_failed_sync_takes_nothing_back(disk: SimulatedDisk) -> None:
-    def append() -> None:
-        with Appends(disk) as appends:
-            appends.append(FIRST, b"after")
+    def fail() -> None:
+        with appending(disk) as append:
+            append(FIRST, b"after")
             disk.fail("sync")
 
     with pytest.raises(StoreFailed):
-        append()
+        fail()
     assert disk.content(FIRST).data == b"beforeafter"
     assert disk.opened == 0

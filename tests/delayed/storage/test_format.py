@@ -104,7 +104,7 @@ def test_another_reader_finds_what_is_pending(tmp_path: Path, monkeypatch: pytes
     put(store, later, None)
     gone = put(store, later, "cancelled")
     done = put(store, soon, "delivered", soon=True)
-    store.spread(store.seal(), NOW)
+    store.change(store.mover.move, store.log.seal(), NOW)
     store.commit([End(Kind.CANCELLED, gone.token, later, named=True, check=True)])
     store.commit([End(Kind.DELIVERED, done.token, soon, named=True)])
     put(store, later + 7_200_000, "in the log")
@@ -116,7 +116,7 @@ def test_another_reader_finds_what_is_pending(tmp_path: Path, monkeypatch: pytes
     assert found() == expected
     assert len(pending(tmp_path)) == 4
     assert pending(tmp_path)["moved"] == (later, b"payload of moved")
-    store.spread(store.seal(), NOW)
+    store.change(store.mover.move, store.log.seal(), NOW)
     assert found() == expected
     # As a crash leaves it.
     store.close()
@@ -132,26 +132,26 @@ def test_another_reader_finds_what_is_pending(tmp_path: Path, monkeypatch: pytes
 def test_another_reader_forgets_the_part_of_a_block_that_a_crash_has_left(tmp_path: Path) -> None:
     store = Store(tmp_path, 1000, Disk(), NOW)
     put(store, NOW + 60_000, "first")
-    store.spread(store.seal(), NOW)
+    store.change(store.mover.move, store.log.seal(), NOW)
     put(store, NOW + 60_000, "second")
     put(store, NOW + 60_000, "third")
     (before,) = (tmp_path / "slots").glob("*/*")
     whole = before.stat().st_size
     checkpoint = (tmp_path / "checkpoint").read_bytes()
-    store.spread(store.seal(), NOW)
+    store.change(store.mover.move, store.log.seal(), NOW)
     with before.open("r+b") as slot:
         slot.truncate((whole + before.stat().st_size) // 2)
     (tmp_path / "checkpoint").write_bytes(checkpoint)
     store.close()
     store = Store(tmp_path, 1000, Disk(), NOW)
-    store.spread(store.seal(), NOW)
+    store.change(store.mover.move, store.log.seal(), NOW)
     store.close()
     assert set(pending(tmp_path)) == {"first", "second", "third"}
 
 
 def test_another_reader_finds_dead_letters(tmp_path: Path) -> None:
     store = Store(tmp_path, 1000, Disk(), NOW)
-    store.set_aside(Message(7, NOW, "order 7", b"tea", 0), "refused")
+    store.change(store.dead_letters.add, Message(7, NOW, "order 7", b"tea", 0), "refused")
     store.close()
     salt = json.loads(checked_line(tmp_path / "format"))["salt"]
     [(kind, due, token, body)] = frames(salt, tmp_path / "dead-letters")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from purgatory.delayed.storage.appends import Appends
+from purgatory.delayed.storage.appends import appending
 from purgatory.delayed.storage.ids import Ended, Ids, Over, Taken, bucket_of, digest
 from tests.delayed.storage.simulated_disk import SimulatedDisk
 
@@ -30,8 +30,8 @@ def ids(disk: SimulatedDisk) -> Ids:
 def add(
     ids: Ids, records: Iterable[Taken | Ended], segment: int = 1, over: Over = lambda due, segment: False
 ) -> None:
-    with Appends(ids._disk) as appends:
-        ids.add(records, segment, over, appends)
+    with appending(ids._disk) as append:
+        ids.add(records, segment, over, append)
 
 
 def taken(id: str, number: int = 0, due: int = NOW) -> Taken:

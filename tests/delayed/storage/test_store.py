@@ -191,7 +191,7 @@ def test_the_id_of_a_message_that_was_lost_is_free_after_a_day(
     other = next(name for name in map(str, count()) if bucket_of(digest(name.encode())) == bucket)
     run.put(LATER, b"payload", "id")
     run.spread()
-    run.store.remove_slot(LATER // SLOT_MS)
+    run.store.change(run.store.slots.remove, LATER // SLOT_MS)
     run.remove()
     run.set_the_clock(LATER + since)
     # Its bucket doubles, and is rewritten.
@@ -209,9 +209,9 @@ def test_a_failed_sync_of_a_spread_is_not_repeated(run: StoreRun, operation: str
             run.spread()
     slot = LATER // SLOT_MS
     with pytest.raises(StoreFailed, match="an earlier sync failed"):
-        run.store.remove_slot(slot)
+        run.store.change(run.store.slots.remove, slot)
     with pytest.raises(StoreFailed, match="an earlier sync failed"):
-        run.store.remove_segments(3)
+        run.store.change(run.store.log.remove_before, 3)
     found = run.after_power_cut(Survival(Random(0), Fate.LOST))
     found.open()
     found.check()
@@ -222,7 +222,7 @@ def test_messages_of_many_slots_are_read_with_few_files_open(tmp_path: Path, few
     store = Store(tmp_path, SLOT_MS, Disk(), NOW)
     dues = [NOW + 1_000 * number for number in range(300)]
     store.commit([Put(due, None, b"payload", soon=False) for due in dues])
-    store.spread(store.seal(), NOW)
+    store.change(store.mover.move, store.log.seal(), NOW)
     found = store.read([Location(due, HEADER_SIZE, 0) for due in dues])
     assert [message.due for message in found if isinstance(message, Message)] == dues
     store.close()
@@ -300,7 +300,7 @@ def test_recovery_holds_a_part_of_a_long_log_in_memory(
     store = Store(tmp_path, SLOT_MS, Disk(), NOW)
     for _ in range(16):
         store.commit([Put(LATER, None, bytes(64_000), soon=number % 2 == 0) for number in range(4)])
-        store.seal()
+        store.log.seal()
     # As a crash leaves it.
     store._disk.unlock(store._lock)
     tracemalloc.start()
