@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import dataclass
 from typing import Final, TypeVar, TypeVarTuple
 
 from purgatory.delayed import schedule
@@ -34,6 +35,7 @@ _Seal = asyncio.Future[int]
 _Written = tuple[list[Answer] | BaseException, int | BaseException]
 
 
+@dataclass(eq=False, repr=False)
 class Committer:
     """Hands requests to `thread`, which writes the log, and the answers to the loop.
 
@@ -42,17 +44,12 @@ class Committer:
     for an error other than OSError: then nobody knows what was written.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        thread: ThreadPoolExecutor,
-        loader: Loader,
-        failed: Callable[[BaseException], None],
-    ) -> None:
-        self._store = store
-        self._thread = thread
-        self._loader = loader
-        self._failed = failed
+    store: Store
+    thread: ThreadPoolExecutor
+    loader: Loader
+    failed: Callable[[BaseException], None]
+
+    def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._requests: deque[_Waiting | _Seal] = deque()
         # Notes that found no room on the disk.
@@ -126,12 +123,12 @@ class Committer:
                 batch.append(waiting)
         self._writing = True
         self._loop.run_in_executor(
-            self._thread, self._write, [request for request, _ in batch], seal is not None
+            self.thread, self._write, [request for request, _ in batch], seal is not None
         ).add_done_callback(lambda done: self._written(batch, seal, done))
 
     def _write(self, requests: list[Request], seal: bool) -> _Written:
         """What the thread does."""
-        return _outcome(self._store.commit, requests), _outcome(self._store.log.seal) if seal else 0
+        return _outcome(self.store.commit, requests), _outcome(self.store.log.seal) if seal else 0
 
     def _written(self, batch: list[_Waiting], seal: _Seal | None, done: asyncio.Future[_Written]) -> None:
         self._writing = False
@@ -141,9 +138,9 @@ class Committer:
         if isinstance(answers, list):
             for (request, waiter), answer in zip(batch, answers, strict=True):
                 if isinstance(request, Put) and isinstance(answer, Stored) and not answer.repeated:
-                    self._loader.stored(request, answer)
+                    self.loader.stored(request, answer)
                 if isinstance(waiter, Message):
-                    self._loader.ended(waiter)
+                    self.loader.ended(waiter)
                 elif waiter is not None and not waiter.done():
                     if isinstance(answer, IdTaken):
                         waiter.set_exception(answer)
@@ -155,7 +152,7 @@ class Committer:
             if isinstance(answers, OSError):
                 self._postpone(batch)
             else:
-                self._failed(answers)
+                self.failed(answers)
             for _, waiter in batch:
                 if isinstance(waiter, asyncio.Future) and not waiter.done():
                     # Each task raises one of its own, because raising adds to the traceback.
@@ -170,7 +167,7 @@ class Committer:
         """Keep the notes of a batch that found no room. Their messages are forgotten, which makes room."""
         for request, waiter in batch:
             if isinstance(waiter, Message):
-                self._loader.ended(waiter)
+                self.loader.ended(waiter)
             if isinstance(request, End) and not isinstance(waiter, asyncio.Future):
                 self._postponed.append(request)
         if self._postponed and self._planned is None and not self._closed:

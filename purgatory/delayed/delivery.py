@@ -7,6 +7,8 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -30,17 +32,15 @@ def check_function(name: str, function: Callable[..., object], *arguments: str) 
     """Raises TypeError for what cannot be called with these arguments."""
     if not callable(function):
         raise TypeError(f"{name} must be a function, not {type(function).__name__}")
-    try:
-        signature = inspect.signature(function)
-    except ValueError:
-        # Some functions that are written in C have none.
-        return
-    try:
-        signature.bind(*arguments)
-    except TypeError as error:
-        raise TypeError(f"{name} is called with ({', '.join(arguments)}): {error}") from None
+    # Some functions that are written in C have no signature.
+    with suppress(ValueError):
+        try:
+            inspect.signature(function).bind(*arguments)
+        except TypeError as error:
+            raise TypeError(f"{name} is called with ({', '.join(arguments)}): {error}") from None
 
 
+@dataclass(eq=False, repr=False)
 class Delivery:
     """A number of tasks that call `deliver` for one message each.
 
@@ -48,22 +48,15 @@ class Delivery:
     `attempts` failures it is set aside. `run` raises TypeError when `deliver` returns what cannot be awaited.
     """
 
-    def __init__(
-        self,
-        deliver: Deliver,
-        workers: int,
-        attempts: int,
-        backoff: float,
-        loader: Loader,
-        committer: Committer,
-    ) -> None:
-        self._deliver = deliver
-        self._workers = workers
-        self._attempts = attempts
-        self._backoff = backoff
-        self._loader = loader
-        self._committer = committer
-        self._waiting: deque[Attempt] = deque()
+    deliver: Deliver
+    workers: int
+    attempts: int
+    backoff: float
+    loader: Loader
+    committer: Committer
+
+    def __post_init__(self) -> None:
+        self._waiting: deque[Attempt[Message]] = deque()
         # By token, the ids of the messages that are being delivered.
         self.under_way: dict[int, str] = {}
         # How many attempts wait for a worker; when closing, also one for each worker.
@@ -73,7 +66,7 @@ class Delivery:
         self.failures = 0
         self.dead = 0
 
-    def due(self, attempt: Attempt) -> None:
+    def due(self, attempt: Attempt[Message]) -> None:
         """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
         if not self.closing:
             self._waiting.append(attempt)
@@ -83,21 +76,18 @@ class Delivery:
         """Deliver until `close`, and then what is being delivered."""
         # anyio's task group cancels its tasks at each turn of the loop until they end. This one cancels once.
         async with asyncio.TaskGroup() as workers:
-            for _ in range(self._workers):
+            for _ in range(self.workers):
                 workers.create_task(part("the disk or the clock", self._work))
 
     def close(self) -> None:
         """Take no more messages. The messages that wait for a worker stay on the disk."""
         self.closing = True
         self._waiting.clear()
-        for _ in range(self._workers):
+        for _ in range(self.workers):
             self._signals.release()
 
     async def ended(self, running: asyncio.Task[None], seconds: float | None, how: str) -> None:
-        """Wait until the task of `run` has ended, at most `seconds`. A warning names slow deliveries.
-
-        `how` says how it waits.
-        """
+        """Wait `seconds` until the task of `run` has ended. A warning says `how` it waits, and for what."""
         patience = schedule.PATIENCE if seconds is None else min(seconds, schedule.PATIENCE)
         _, late = await asyncio.wait([running], timeout=patience)
         if late:
@@ -116,7 +106,7 @@ class Delivery:
     def next_due(self) -> float | None:
         """Since when the first of them is due, in seconds since the epoch. Any thread may ask."""
         try:
-            return self._waiting[0].due
+            return self._waiting[0].at
         except IndexError:
             return None
 
@@ -137,14 +127,14 @@ class Delivery:
             # Neither of the two may have waited for anything.
             await asyncio.sleep(0)
 
-    async def _try(self, attempt: Attempt) -> None:
+    async def _try(self, attempt: Attempt[Message]) -> None:
         message = attempt.message
-        if self._loader.is_early(attempt):
-            self._loader.put_back(message)
+        if self.loader.is_early(attempt):
+            self.loader.put_back(message)
             return
         try:
             with Foreign("deliver"):
-                delivering = self._deliver(message.id, message.payload, message.due / 1000)
+                delivering = self.deliver(message.id, message.payload, message.due / 1000)
                 was_awaited = inspect.isawaitable(delivering)
                 if was_awaited:
                     await delivering
@@ -161,26 +151,25 @@ class Delivery:
             self.delivered += 1
             self._end(message)
 
-    async def _failed(self, attempt: Attempt, error: Exception) -> None:
+    async def _failed(self, attempt: Attempt[Message], error: Exception) -> None:
         message, failures, _ = attempt
         self.failures += 1
-        seconds = min(self._backoff * 2.0 ** min(failures, 1000), schedule.LONGEST_BACKOFF)
-        if failures + 1 >= self._attempts:
+        seconds = min(self.backoff * 2.0 ** min(failures, 1000), schedule.LONGEST_BACKOFF)
+        if failures + 1 >= self.attempts:
             try:
-                await self._loader.set_aside(message, safe_repr(error))
+                await self.loader.set_aside(message, safe_repr(error))
             except OSError as full:
                 logger.error("message %r cannot be set aside, and is tried again: %s", message.id, full)
                 seconds = schedule.LONGEST_BACKOFF
             else:
-                logger.error("message %r was set aside, after %d failures", message.id, self._attempts)
+                logger.error("message %r was set aside, after %d failures", message.id, self.attempts)
                 self.dead += 1
                 self._end(message)
                 return
-        logger.warning(
-            "message %r failed, and is tried again in %g s: %s", message.id, seconds, safe_repr(error)
-        )
-        self._loader.wait_again(attempt, seconds)
+        words = "message %r failed, and is tried again in %g s: %s"
+        logger.warning(words, message.id, seconds, safe_repr(error))
+        self.loader.wait_again(attempt, seconds)
 
     def _end(self, message: Message) -> None:
-        self._committer.note(message)
-        self._loader.room.left(message)
+        self.committer.note(message)
+        self.loader.room.left(message)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from copy import copy
+from dataclasses import dataclass
 from math import inf
 from typing import Final
 
@@ -25,6 +26,7 @@ _LONG: Final = 1 << 25
 logger = logging.getLogger("purgatory.delayed")
 
 
+@dataclass(eq=False, repr=False)
 class Horizon:
     """All slots below the horizon `slot` are soon. What is scheduled for them stays in the log. Their files
     are read, and nothing is written to them any more except that messages have ended.
@@ -36,24 +38,17 @@ class Horizon:
     `seal` ends a segment of the log. `changed` is called when the agenda has got messages.
     """
 
-    def __init__(
-        self,
-        threads: Threads,
-        agenda: Agenda,
-        lifetimes: FileLifetimes,
-        clock: Callable[[], float],
-        seal: Callable[[], Awaitable[int]],
-        changed: Callable[[], None],
-    ) -> None:
-        self._threads = threads
-        self._store = threads.store
-        self._agenda = agenda
-        self._lifetimes = lifetimes
-        self._clock = clock
-        self._seal = seal
-        self._changed = changed
+    threads: Threads
+    agenda: Agenda
+    lifetimes: FileLifetimes
+    clock: Callable[[], float]
+    seal: Callable[[], Awaitable[int]]
+    changed: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._store = self.threads.store
         # What the log has of what is due soon may be due later now, because the clock was set back.
-        self.slot = max(self._first_not_soon(), self._store.slots.slot_of(agenda.last_due or 0) + 1)
+        self.slot = max(self._first_not_soon(), self._store.slots.slot_of(self.agenda.last_due or 0) + 1)
         # The first slot that is not indexed yet.
         self._indexed = 0
         self._progress = asyncio.Event()
@@ -65,9 +60,9 @@ class Horizon:
         self._unread: dict[int, OSError] = {}
         self._stuck: OSError | None = None
         # Set when positions were taken from the agenda.
-        self._taken = asyncio.Event()
+        self.taken = asyncio.Event()
         # Set when a turn must come early: the log is long, or the clock was set.
-        self._early = asyncio.Event()
+        self.early = asyncio.Event()
         self._spread_at = _LONG
         # A slot file is not read while it is written: its end would look torn.
         self._files = asyncio.Lock()
@@ -75,14 +70,7 @@ class Horizon:
     def log_has_grown(self) -> None:
         """Come early if the log is long."""
         if self._store.log.written >= self._spread_at:
-            self._early.set()
-
-    def come_early(self) -> None:
-        self._early.set()
-
-    def agenda_has_shrunk(self) -> None:
-        """There may be room in memory for the positions of another slot."""
-        self._taken.set()
+            self.early.set()
 
     async def indexed(self, slot: int) -> OSError | None:
         """Wait until a slot is indexed. Returns why, if it could not be. Raises OSError if no slot can be."""
@@ -104,7 +92,7 @@ class Horizon:
             if stuck is not None and before is None:
                 self._report(stuck)
             with anyio.move_on_after(schedule.TURN / 1000 if stuck is None else schedule.FULL_DISK):
-                await self._early.wait()
+                await self.early.wait()
 
     async def _turn(self) -> OSError | None:
         """Spread the log, and let the slots be indexed that have become soon.
@@ -121,7 +109,7 @@ class Horizon:
                 await self._move_on(sealed)
             except OSError as error:
                 stuck = error
-                in_log = await self._threads.search(self._store.mover.slots_in_log, sealed)
+                in_log = await self.threads.search(self._store.mover.slots_in_log, sealed)
         except OSError as error:
             # Nobody knows which slots the log has something of.
             self._fail(error)
@@ -137,24 +125,24 @@ class Horizon:
 
     async def _end_segment(self) -> int:
         """End the segment of the log. Returns the last segment that can be spread."""
-        self._early.clear()
+        self.early.clear()
         self._spread_at = self._store.log.written + _LONG
-        return await self._seal()
+        return await self.seal()
 
     async def _move_on(self, sealed: int) -> None:
         # Their ends need not be written.
-        await self._lifetimes.remove_slots()
+        await self.lifetimes.remove_slots()
         first = not self._complete
         if first:
             # A crash may have left much in the log. What is soon comes before the rest.
             async with self._files:
-                await self._threads.move(self._store.mover.move_soon, sealed, self.slot)
+                await self.threads.move(self._store.mover.move_soon, sealed, self.slot)
             self._complete = self.slot
             self._to_index.set()
         # After that, the files that are read meanwhile are not written.
         async with nullcontext() if first else self._files:
-            await self._threads.move(self._store.mover.move, sealed, int(self._clock() * 1000))
-        await self._lifetimes.remove_segments()
+            await self.threads.move(self._store.mover.move, sealed, int(self.clock() * 1000))
+        await self.lifetimes.remove_segments()
 
     async def index_on(self) -> None:
         """Index the slots that are soon, until it is cancelled."""
@@ -175,24 +163,24 @@ class Horizon:
         """Index the slots whose files are complete, the earliest first."""
         end, unread = self._complete, dict(self._in_log)
         self._unread |= unread
-        for slot in await self._threads.search(self._store.slots.present, end):
-            if self._lifetimes.has_slot(slot) or slot in unread:
+        for slot in await self.threads.search(self._store.slots.present, end):
+            if self.lifetimes.has_slot(slot) or slot in unread:
                 continue
-            while len(self._agenda) > _POSITIONS:
-                self._taken.clear()
-                await self._taken.wait()
+            while len(self.agenda) > _POSITIONS:
+                self.taken.clear()
+                await self.taken.wait()
             try:
                 async with self._files:
-                    index = await self._threads.search(self._store.index, slot)
+                    index = await self.threads.search(self._store.index, slot)
             except OSError as error:
                 # The next turn tries again.
                 logger.error("%s: the file of slot %d cannot be read: %s", self._store.path, slot, error)
                 unread[slot] = self._unread[slot] = error
                 continue
             self._unread.pop(slot, None)
-            self._lifetimes.add_slot(slot, index.homes[0])
-            self._agenda.add(index)
-            self._changed()
+            self.lifetimes.add_slot(slot, index.homes[0])
+            self.agenda.add(index)
+            self.changed()
             self._pass(slot + 1)
         self._unread = unread
         self._pass(end)
@@ -212,4 +200,4 @@ class Horizon:
         logger.error("%s: messages wait in the log and may be late: %s", self._store.path, error)
 
     def _first_not_soon(self) -> int:
-        return schedule.horizon(int(self._clock() * 1000), self._store.slots.slot_ms)
+        return schedule.horizon(int(self.clock() * 1000), self._store.slots.slot_ms)

@@ -25,7 +25,7 @@ from purgatory.delayed.storage.index import Index, home_of
 from purgatory.delayed.storage.requests import Put, Stored
 from purgatory.delayed.storage.store import Store
 from purgatory.delayed.threads import Threads
-from purgatory.delayed.waiting_room import Attempt, OnDisk, WaitingRoom
+from purgatory.delayed.waiting_room import Attempt, WaitingRoom
 from purgatory.errors import PurgatoryClosed
 
 # Messages of one read. To park them holds the loop for about a millisecond.
@@ -50,7 +50,7 @@ class Loader:
         store: Store,
         purgatory: Purgatory,
         clock: Callable[[], float],
-        due: Callable[[Attempt], None],
+        due: Callable[[Attempt[Message]], None],
         seal: Callable[[], Awaitable[int]],
     ) -> None:
         self._store = store
@@ -62,7 +62,7 @@ class Loader:
         self._agenda = Agenda()
         self._agenda.add(index)
         # Messages that are read next.
-        self._next: deque[OnDisk] = deque()
+        self._next: deque[Attempt[Location]] = deque()
         # Held while messages are between the agenda and the purgatory.
         self._reading = asyncio.Lock()
         # Set when there is something to read.
@@ -95,11 +95,10 @@ class Loader:
         if self._agenda.next_due == location.due:
             self._changed.set()
 
-    async def withdraw(self, token: int, due: int) -> OnDisk | None:
-        """Take out a message that is due soon and was not tried yet, or waits for another attempt.
+    async def withdraw(self, token: int, due: int) -> Attempt[Location] | None:
+        """Take out a message that is due soon, unless it is being delivered or has ended.
 
-        Returns None if there is none. Raises OSError when its slot cannot be read, and PurgatoryClosed when
-        the store is closed meanwhile.
+        Raises OSError when its slot cannot be read, and PurgatoryClosed when the store is closed meanwhile.
         """
         unread = await self.horizon.indexed(self._store.slots.slot_of(due))
         async with self._reading:
@@ -108,36 +107,34 @@ class Loader:
             withdrawn = self.room.withdraw(token)
             if withdrawn is not None:
                 return withdrawn
-            for message in self._next:
-                if message.location.token == token:
-                    self._next.remove(message)
-                    return message
+            for attempt in self._next:
+                if attempt.message.token == token:
+                    self._next.remove(attempt)
+                    return attempt
             found = self._agenda.remove(due, token)
-            self.horizon.agenda_has_shrunk()
+            self.horizon.taken.set()
         if found is None and unread is not None:
             raise copy(unread)
-        return None if found is None else OnDisk(found)
+        return None if found is None else Attempt(found)
 
-    def restore(self, withdrawn: OnDisk) -> None:
+    def restore(self, withdrawn: Attempt[Location]) -> None:
         """Put back what `withdraw` has taken out."""
         if self._closed:
             return
         if withdrawn.failures:
-            self.room.wait_again(withdrawn.location, withdrawn.failures, withdrawn.until - self._clock())
+            self.room.wait_again(*withdrawn[:2], withdrawn.at - self._clock())
         else:
-            self._put(withdrawn.location)
+            self._put(withdrawn.message)
 
-    def wait_again(self, attempt: Attempt, seconds: float) -> None:
-        """Let a message whose delivery has failed wait for another attempt. It is read again then."""
+    def wait_again(self, attempt: Attempt[Message], seconds: float) -> None:
+        """Let a message whose delivery has failed wait for another attempt."""
         self.room.left(attempt.message)
         self.room.wait_again(attempt.message.location, attempt.failures + 1, seconds)
 
-    def is_early(self, attempt: Attempt) -> bool:
-        """Whether the wall clock was set back while a message has waited for a worker.
-
-        A message that was tried once has been due. Its next attempt follows the loop's clock.
-        """
-        return not attempt.failures and self._clock() < attempt.due
+    def is_early(self, attempt: Attempt[Message]) -> bool:
+        """Whether the wall clock was set back while a message has waited for a worker."""
+        # A message that was tried once has been due. Its next attempt follows the loop's clock.
+        return not attempt.failures and self._clock() < attempt.at
 
     def put_back(self, message: Message) -> None:
         """Let a message whose time has not come leave the memory. It is read again before it is due."""
@@ -178,13 +175,13 @@ class Loader:
             if not self._next:
                 if self.room.is_open:
                     new = self._agenda.take(self._now() + schedule.AHEAD, min(_PIECE, room))
-                    self._next.extend(map(OnDisk, new))
-                    self.horizon.agenda_has_shrunk()
+                    self._next.extend(map(Attempt, new))
+                    self.horizon.taken.set()
                 # Both get their turn. The messages that fail hold up no others, and no others hold them up.
                 self._next.extend(self.room.take_again(_PIECE))
             if not self._next:
                 return False
-            places = [message.location for message in self._next]
+            places = [attempt.message for attempt in self._next]
             for read in await self._threads.read(self._store.read, places):
                 location, failures, _ = self._next.popleft()
                 if isinstance(read, OSError):
@@ -195,7 +192,7 @@ class Loader:
                     # It is damaged, and does not keep its file.
                     self.ended(location)
                 elif failures:
-                    self.room.try_again(Attempt(read, failures, self._clock()))
+                    self.room.try_again(read, failures)
                 else:
                     self.room.park(read)
         return True
@@ -216,21 +213,21 @@ class Loader:
         offset = self._clock() - self._loop.time()
         if abs(offset - self._offset) >= schedule.STEP:
             self._offset = offset
-            self.horizon.come_early()
+            self.horizon.early.set()
             self.room.follow_clock()
 
     async def set_aside(self, message: Message, reason: str) -> None:
-        """Add a message to the dead letters. Raises OSError."""
+        """Add a message to the dead letters."""
         await self._threads.move(self._store.dead_letters.add, message, reason)
 
     async def dead_letters(self) -> AsyncIterator[list[DeadLetter]]:
-        """The messages that were set aside, some at a time. Raises OSError."""
+        """The messages that were set aside, some at a time."""
         letters = self._store.dead_letters.read()
         while piece := await self._threads.search(list, islice(letters, _LETTERS)):
             yield piece
 
     async def pending(self) -> AsyncIterator[list[Message]]:
-        """All messages that are still to come, some at a time. Raises OSError."""
+        """All messages that are still to come, some at a time."""
         # It keeps the list of what only the log has short. On a full disk the list is long.
         with suppress(OSError):
             await self.horizon.spread()

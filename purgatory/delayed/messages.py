@@ -41,14 +41,11 @@ class DelayedMessages:
     A message is never early by the wall clock `clock`. On an idle loop it is about two milliseconds late. At
     most `workers` deliveries run at a time. When `deliver` raises, the message is tried again after `backoff`
     seconds, then after twice as long, up to a minute. After `attempts` attempts it goes to the dead letters.
-
     Leaving waits `close_timeout` seconds for deliveries before it cancels them; None is without a limit.
 
-    `slot` is the number of seconds for which one file holds messages. It cannot change later. Memory does
-    not grow with what is pending: it holds the next ten to twenty seconds, with 16 bytes for most messages.
-
-    `purgatory` is the purgatory in which messages wait that are due within a second. Metrics and the
-    dashboard show it as any other; its `observers` see each delivery time.
+    `slot` is the number of seconds for which one file holds messages. It cannot change later. Memory holds
+    the next ten to twenty seconds, with 16 bytes for most messages. Messages that are due within a second
+    wait in `purgatory`. Metrics and the dashboard show it as any other; its `observers` see each delivery.
 
     Entering raises OSError, StoreLocked when the directory is in use, and ValueError when it has another
     `slot`, or when its format or its checkpoint is damaged or missing. Raises ValueError for a number that is
@@ -83,9 +80,8 @@ class DelayedMessages:
         if not 0 < backoff < math.inf:
             raise ValueError(f"backoff must be a positive number of seconds, not {backoff!r}")
         if close_timeout is not None and not 0 <= close_timeout < math.inf:
-            raise ValueError(
-                f"close_timeout must be a number of seconds from 0 on, or None, not {close_timeout!r}"
-            )
+            words = "close_timeout must be a number of seconds from 0 on, or None"
+            raise ValueError(f"{words}, not {close_timeout!r}")
         if not 0 < max_payload <= MAX_PAYLOAD:
             raise ValueError(f"max_payload must be from 1 to {MAX_PAYLOAD} bytes, not {max_payload!r}")
         # The working directory may change later.
@@ -135,10 +131,10 @@ class DelayedMessages:
         """Close the directory. What is pending stays there, and is delivered when it is open again.
 
         It waits for the deliveries that are under way, and takes calls until then: a delivery may schedule
-        or cancel other messages. After `close_timeout` seconds it cancels them; they come again when the
-        directory is open again. It cancels them at once when an exception leaves the block, or the task is
-        cancelled. A warning names the deliveries that it waits for. It always waits for the disk. Raises
-        StoreFailed when a sync has failed, and whatever else has ended the store. A second call does so, too.
+        or cancel other messages. After `close_timeout` seconds, or at once when an exception leaves the block
+        or the task is cancelled, it cancels them, and they come again at the next opening. A warning names
+        the deliveries that it waits for. It always waits for the disk. Raises StoreFailed when a sync has
+        failed, and whatever else has ended the store. A second call does so, too.
         """
         assert self._store is not None
         await self._store.close(exception, self._close_timeout)
@@ -153,16 +149,15 @@ class DelayedMessages:
 
         Costs a sync, which is shared with the other calls that wait. Raises IdTaken for the id of another
         message that is still to come; ValueError and TypeError for wrong arguments; OSError when it cannot be
-        written, for example because the disk is full; StoreFailed when nobody knows whether it was;
-        PurgatoryClosed when the store is not open. When the call is cancelled, the message may be stored or
-        not.
+        written, for example because the disk is full; StoreFailed when nobody knows whether it was written;
+        PurgatoryClosed when the store is not open. A call that is cancelled may store the message or not.
         """
         if not isinstance(payload, bytes):
             raise TypeError(f"payload must be bytes, not {type(payload).__name__}")
         if len(payload) > self._max_payload:
+            words = "store it elsewhere and schedule a reference"
             raise ValueError(
-                f"a payload of {len(payload)} bytes is too long: max_payload is {self._max_payload}; "
-                "store it elsewhere and schedule a reference"
+                f"a payload of {len(payload)} bytes is too long: max_payload is {self._max_payload}; {words}"
             )
         due = milliseconds(at)
         if id is not None:
@@ -215,11 +210,7 @@ class DelayedMessages:
                 yield PendingMessage(message.receipt, message.payload)
 
     async def dead_letters(self) -> AsyncIterator[DeadLetter]:
-        """The messages that were set aside, the oldest first.
-
-        It reads the file as it goes, and holds ten messages at a time. Raises OSError, and PurgatoryClosed
-        when the store is closed meanwhile.
-        """
+        """The messages that were set aside, the oldest first. It holds ten at a time. Raises as `pending`."""
         async for piece in self._opened().loader.dead_letters():
             for letter in piece:
                 yield letter
@@ -246,9 +237,8 @@ class DelayedMessages:
     async def failed(self) -> None:
         """Wait until the store fails, and raise StoreFailed. Return when it is closed without that.
 
-        A store that has failed delivers nothing more, and a block that waits for something else does not
-        learn of it. So start this in a task group around the block. Raises PurgatoryNotOpen before the store
-        was opened.
+        A block that waits for something else does not learn that the store has failed. So start this in a
+        task group around the block. Raises PurgatoryNotOpen before the store was opened.
         """
         store = self._entered()
         if store.is_open:
@@ -273,8 +263,6 @@ class DelayedMessages:
         if not store.is_open:
             raise PurgatoryClosed(f"{self!r} has been closed")
         if asyncio.get_running_loop() is not store.loop:
-            raise RuntimeError(
-                f"{self!r} belongs to another event loop: call it there, for example by "
-                "asyncio.run_coroutine_threadsafe(coroutine, loop)"
-            )
+            words = "call it there, for example by asyncio.run_coroutine_threadsafe(coroutine, loop)"
+            raise RuntimeError(f"{self!r} belongs to another event loop: {words}")
         return store

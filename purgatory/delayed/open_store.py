@@ -17,7 +17,6 @@ from purgatory.delayed.loader import Loader
 from purgatory.delayed.storage.frames import CANCELLED
 from purgatory.delayed.storage.requests import End, StoreFailed
 from purgatory.delayed.storage.store import Store
-from purgatory.delayed.waiting_room import Attempt
 from purgatory.errors import own_error
 
 logger = logging.getLogger("purgatory.delayed")
@@ -40,7 +39,9 @@ class OpenStore:
         self.store = store
         self._thread = thread
         self._purgatory = purgatory
-        self.loader = Loader(store, purgatory, clock, self._due, self._seal)
+        self.loader = Loader(
+            store, purgatory, clock, lambda attempt: self.delivery.due(attempt), lambda: self.committer.seal()
+        )
         self.committer = Committer(store, thread, self.loader, self.fail)
         self.delivery = new_delivery(self.loader, self.committer)
         self.is_open = True
@@ -51,12 +52,6 @@ class OpenStore:
         self._running = self.loop.create_task(self._run(), name=f"{purgatory.name} messages")
         self._running.add_done_callback(self._run_ended)
         self._closing: asyncio.Task[None] | None = None
-
-    def _due(self, attempt: Attempt) -> None:
-        self.delivery.due(attempt)
-
-    async def _seal(self) -> int:
-        return await self.committer.seal()
 
     async def _run(self) -> None:
         async with anyio.create_task_group() as group:
@@ -87,7 +82,7 @@ class OpenStore:
             self._running.cancel()
 
     async def cancel_soon(self, token: int, due: int, named: bool) -> bool:
-        """Cancel a message that is due soon. Returns False if it is being delivered, or has ended."""
+        """Cancel a message that is due soon."""
         withdrawn = await self.loader.withdraw(token, due)
         if withdrawn is None:
             return False
@@ -98,16 +93,13 @@ class OpenStore:
             raise
         except asyncio.CancelledError:
             # It is about to be written.
-            self.loader.ended(withdrawn.location)
+            self.loader.ended(withdrawn.message)
             raise
-        self.loader.ended(withdrawn.location)
+        self.loader.ended(withdrawn.message)
         return True
 
     async def close(self, exception: BaseException | None, seconds: float | None) -> None:
-        """Wait `seconds` for deliveries, cancel them then, and close the store. A second call waits for it.
-
-        With an `exception`, it cancels them at once.
-        """
+        """Wait `seconds` for deliveries, or not after an `exception`; cancel them; close the store."""
         self.delivery.close()
         how = "without a limit" if seconds is None else f"at most {seconds:g} s"
         try:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory.delayed import schedule
 from purgatory.delayed.message import Location, Message
+
+M = TypeVar("M")
 
 # Messages that are in memory, at most, and bytes of their payloads, after which no more are read.
 _MESSAGES: Final = 10_000
@@ -17,52 +20,31 @@ _BYTES: Final = 1 << 26
 _RETRYING: Final = 1_000_000
 
 
-class Attempt(NamedTuple):
-    """A message that is to be delivered now, and how often that has failed so far.
+class Attempt(NamedTuple, Generic[M]):
+    """A message, or where to read it; how often its delivery has failed; and the time of the next attempt.
 
-    `due` is since when, in seconds since the epoch: the due time of the message, or the time of this attempt.
+    The time is in seconds since the epoch. Before the first attempt it is the due time of the message.
     """
 
-    message: Message
-    failures: int
-    due: float
-
-
-class OnDisk(NamedTuple):
-    """A message that is to be read, how often its delivery has failed, and the time of the next attempt."""
-
-    location: Location
+    message: M
     failures: int = 0
-    until: float = 0.0
+    at: float = 0.0
 
 
 class WaitingMessage(DelayedOperation[None]):
-    """Expires when its message is due, or when it is to be read again for another attempt.
+    """Expires at the time of an attempt: its message is due, or is to be read again."""
 
-    `message` is the message, or where to read it again. `until` is the time of the attempt, in seconds since
-    the epoch. `failures` counts the deliveries that have failed so far.
-    """
-
-    __slots__ = ("_expired", "failures", "message", "until")
+    __slots__ = ("_expired", "attempt")
 
     def __init__(
         self,
-        message: Message | Location,
-        failures: int,
-        until: float,
+        attempt: Attempt[Message] | Attempt[Location],
         timeout: float,
         expired: Callable[[WaitingMessage], None],
     ) -> None:
         super().__init__(timeout)
-        self.message = message
-        self.failures = failures
-        self.until = until
+        self.attempt = attempt
         self._expired = expired
-
-    @property
-    def on_disk(self) -> OnDisk:
-        location = self.message.location if isinstance(self.message, Message) else self.message
-        return OnDisk(location, self.failures, self.until)
 
     def try_complete(self) -> bool:
         return False
@@ -74,35 +56,30 @@ class WaitingMessage(DelayedOperation[None]):
         self._expired(self)
 
 
+@dataclass(eq=False, repr=False)
 class WaitingRoom:
-    """Messages that wait in a purgatory. Messages that were not tried yet have their payloads in memory.
-    Messages that wait for another attempt have left their payloads on the disk, and are read again for it.
+    """Messages that wait in a purgatory. The payload of a message that waits for another attempt is on the
+    disk, and is read again for it. The other payloads are in memory.
 
     `due` gets each message at its time. `early` gets a message whose time is far away again, because the wall
     clock was set back: it would take the room of others for long. `changed` is called when there is something
     to read again, when there is room again, and when the first message comes.
     """
 
-    def __init__(
-        self,
-        purgatory: Purgatory,
-        clock: Callable[[], float],
-        due: Callable[[Attempt], None],
-        early: Callable[[Message], None],
-        changed: Callable[[], None],
-    ) -> None:
-        self._purgatory = purgatory
-        self._clock = clock
-        self._due = due
-        self._early = early
-        self._changed = changed
+    purgatory: Purgatory
+    clock: Callable[[], float]
+    due: Callable[[Attempt[Message]], None]
+    early: Callable[[Message], None]
+    changed: Callable[[], None]
+
+    def __post_init__(self) -> None:
         # Messages in memory, with the messages that are being delivered, and bytes of their payloads.
         self.loaded = 0
         self._bytes = 0
         # How many wait for another attempt to deliver them.
         self.retrying = 0
         # By token, the messages that are to be read again now.
-        self._again: dict[int, WaitingMessage] = {}
+        self._again: dict[int, Attempt[Location]] = {}
         # Whether messages wait for room.
         self._starved = False
 
@@ -123,12 +100,12 @@ class WaitingRoom:
     def park(self, message: Message) -> None:
         """Take in a message, which waits until it is due."""
         self._enter(message)
-        self._wait(message, 0, message.due / 1000)
+        self._wait(Attempt(message, 0, message.due / 1000))
 
-    def try_again(self, attempt: Attempt) -> None:
+    def try_again(self, message: Message, failures: int) -> None:
         """Take in a message that was read again, and is due."""
-        self._enter(attempt.message)
-        self._due(attempt)
+        self._enter(message)
+        self.due(Attempt(message, failures, self.clock()))
 
     def left(self, message: Message) -> None:
         """Make room for another message."""
@@ -137,67 +114,69 @@ class WaitingRoom:
         # Not for each message: one read brings many.
         if self._starved and self.loaded <= _MESSAGES // 2:
             self._starved = False
-            self._changed()
+            self.changed()
 
     def wait_again(self, location: Location, failures: int, seconds: float) -> None:
         """Let a message wait on the disk until it is read again."""
         if failures:
             self.retrying += 1
-        self._wait(location, failures, self._clock() + seconds)
+        self._wait(Attempt(location, failures, self.clock() + seconds))
 
-    def take_again(self, limit: int) -> list[OnDisk]:
+    def take_again(self, limit: int) -> list[Attempt[Location]]:
         """Take out messages that are to be read again."""
-        taken = [self._again.pop(token).on_disk for token in list(islice(self._again, limit))]
-        self.retrying -= sum(message.failures > 0 for message in taken)
+        taken = [self._again.pop(token) for token in list(islice(self._again, limit))]
+        self.retrying -= sum(attempt.failures > 0 for attempt in taken)
         return taken
 
-    def withdraw(self, token: int) -> OnDisk | None:
+    def withdraw(self, token: int) -> Attempt[Location] | None:
         """Take out the message with this token; None if it does not wait here."""
-        operation = self._again.pop(token, None)
-        for cancelled in self._purgatory.cancel_for_key(token):
+        attempt: Attempt[Message] | Attempt[Location] | None = self._again.pop(token, None)
+        for cancelled in self.purgatory.cancel_for_key(token):
             if isinstance(cancelled, WaitingMessage):
-                operation = cancelled
-        if operation is None:
+                attempt = cancelled.attempt
+        if attempt is None:
             return None
-        if operation.failures:
+        message, failures, at = attempt
+        if failures:
             self.retrying -= 1
-        if isinstance(operation.message, Message):
-            self.left(operation.message)
-        return operation.on_disk
+        if isinstance(message, Message):
+            self.left(message)
+            message = message.location
+        return Attempt(message, failures, at)
 
     def follow_clock(self) -> None:
         """Let all messages that wait for their due time follow the wall clock, which was set."""
-        for operation in self._purgatory.operations():
-            # The next attempt follows the loop's clock.
-            if isinstance(operation, WaitingMessage) and isinstance(operation.message, Message):
-                seconds = operation.until - self._clock()
+        for operation in self.purgatory.operations():
+            if isinstance(operation, WaitingMessage) and isinstance(operation.attempt.message, Message):
+                seconds = operation.attempt.at - self.clock()
                 if seconds <= schedule.AHEAD / 1000:
                     operation.reschedule(seconds)
                 else:
                     operation.cancel()
-                    self._early(operation.message)
+                    self.early(operation.attempt.message)
+            # The next attempt follows the loop's clock.
 
     def _enter(self, message: Message) -> None:
         if not self.loaded:
             # While there is a message in memory, somebody looks at the wall clock.
-            self._changed()
+            self.changed()
         self.loaded += 1
         self._bytes += len(message.payload)
 
-    def _wait(self, message: Message | Location, failures: int, until: float) -> None:
-        operation = WaitingMessage(message, failures, until, until - self._clock(), self._expired)
-        self._purgatory.try_complete_else_watch(operation, (message.token,))
+    def _wait(self, attempt: Attempt[Message] | Attempt[Location]) -> None:
+        operation = WaitingMessage(attempt, attempt.at - self.clock(), self._expired)
+        self.purgatory.try_complete_else_watch(operation, (attempt.message.token,))
 
     def _expired(self, operation: WaitingMessage) -> None:
-        message = operation.message
-        seconds = operation.until - self._clock()
+        message, failures, at = operation.attempt
+        seconds = at - self.clock()
         if isinstance(message, Location):
-            self._again[message.token] = operation
-            self._changed()
+            self._again[message.token] = Attempt(message, failures, at)
+            self.changed()
         elif seconds > schedule.AHEAD / 1000:
-            self._early(message)
+            self.early(message)
         elif seconds > 0:
             # A small step back; or the two clocks do not go at the same speed.
-            self._wait(message, 0, operation.until)
+            self._wait(operation.attempt)
         else:
-            self._due(Attempt(message, 0, operation.until))
+            self.due(Attempt(message, failures, at))

@@ -23,7 +23,7 @@ async def test_a_segment_that_cannot_be_closed_leaves_nobody_waiting(service: Se
         scheduled = asyncio.create_task(delayed.schedule(b"second", at=BEGIN + 3_600))
         await asyncio.sleep(0)
         with pytest.raises(OSError, match="Input/output error"):
-            await open_store(delayed)._seal()
+            await open_store(delayed).committer.seal()
         await scheduled
         await delayed.schedule(b"third", at=BEGIN + 3_600)
         found = {message.payload async for message in delayed.pending()}
@@ -35,9 +35,9 @@ async def test_what_cannot_be_removed_is_removed_later_and_in_order(service: Ser
         # Each second a segment, which ends at a turn at the latest.
         receipt = await delayed.schedule(b"cancelled", at=BEGIN + 5)
         await asyncio.sleep(0)
-        await open_store(delayed)._seal()
+        await open_store(delayed).committer.seal()
         assert await delayed.cancel(receipt)
-        await open_store(delayed)._seal()
+        await open_store(delayed).committer.seal()
         await delayed.schedule(b"late", at=BEGIN + 30)
         service.disk.fail("remove", path=PATH / "wal", times=2)
         await asyncio.sleep(11)
@@ -242,11 +242,11 @@ async def test_a_log_whose_segment_cannot_be_ended_hides_no_message(service: Ser
         receipt = await delayed.schedule(b"cancelled", at=BEGIN + 45)
         await delayed.schedule(b"in the log", at=BEGIN + 45)
         await asyncio.sleep(4.9)
-        seal, horizon._seal = horizon._seal, fail
+        seal, horizon.seal = horizon.seal, fail
         await asyncio.sleep(11)
         with pytest.raises(OSError, match="cannot be closed"):
             await delayed.cancel(receipt)
-        horizon._seal = seal
+        horizon.seal = seal
         await asyncio.sleep(1.1)
         assert await delayed.cancel(receipt)
         await asyncio.sleep(15)

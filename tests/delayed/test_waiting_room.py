@@ -34,7 +34,7 @@ async def test_a_message_that_waits_for_another_attempt_takes_some_600_bytes(wal
 async def test_a_message_waits_again_when_the_clock_went_back_by_less_than_the_time_ahead(
     wall: WallClock,
 ) -> None:
-    left: list[tuple[Attempt, float]] = []
+    left: list[tuple[Attempt[Message], float]] = []
     async with Purgatory() as purgatory:
         room = WaitingRoom(
             purgatory, wall, lambda attempt: left.append((attempt, wall())), print, lambda: None

@@ -25,13 +25,11 @@ class DurableOperation(DelayedOperation[R]):
     Subclass it as a `DelayedOperation`, give the class a `kind`, and override `payload`. Offer it with
     `DurableOperations.offer`. After a restart, the factory of that kind makes it again from the payload.
 
-    `timeout` is a finite number of seconds. While the process runs, it counts by the loop's clock, as the
-    timeout of any operation. After a restart, the deadline is the one that the wall clock said at the offer.
+    `timeout` is a finite number of seconds, or ValueError is raised. While the process runs, it counts by the
+    loop's clock. After a restart, the deadline is the one that the wall clock said at the offer.
 
     Other than with a `DelayedOperation`, cancelling the tasks that await it leaves it pending. A client that
     disconnects, or a service that stops, cancels no deadline. `cancel` withdraws it.
-
-    Raises ValueError for a timeout that is not finite.
     """
 
     __slots__ = ("_registered",)
@@ -111,10 +109,8 @@ class Record(NamedTuple):
         except (TypeError, ValueError):
             same = False
         if not same:
-            raise TypeError(
-                f"the keys of a durable operation must be str, int, float, bool, None, or tuples of these, "
-                f"not {self.keys!r}"
-            )
+            words = "str, int, float, bool, None, or tuples of these"
+            raise TypeError(f"the keys of a durable operation must be {words}, not {self.keys!r}")
         return _LENGTH.pack(len(header)) + header + self.payload
 
     @classmethod

@@ -23,8 +23,10 @@ from purgatory.delayed.messages import DelayedMessages
 from purgatory.delayed.storage.disk import Disk
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen, safe_repr
 
-Factory = Callable[[bytes, float], DurableOperation[Any]]
-D = TypeVar("D", bound=DurableOperation[Any])
+_Operation = DurableOperation[Any]
+Factory = Callable[[bytes, float], _Operation]
+_Keys = tuple[Hashable, ...]
+D = TypeVar("D", bound=_Operation)
 
 # Overdue operations that are brought back before the loop gets a turn.
 _SLICE: Final = 100
@@ -44,18 +46,15 @@ class DurableOperations:
     and expire at once. Leaving withdraws the operations from the purgatory. No hook runs, tasks that await
     one get OperationWithdrawn, and the messages stay for the next time.
 
-    An operation that has ended, in whatever way, is gone from the disk soon after. When the process crashes
-    before that, the operation comes back, and its hooks run again. It is the purgatory that ends an operation
-    at its deadline. A message only keeps it on the disk: it is due a second later. If the operation is still
-    pending then, because it was rescheduled, a new message takes its place.
-
-    An operation that cannot be brought back, because its kind is unknown or the factory raises, stays on the
-    disk. A second after its deadline that is tried again, and in the end it goes to the dead letters.
+    An operation that has ended is gone from the disk soon after. When the process crashes before that, it
+    comes back, and its hooks run again. The purgatory ends an operation at its deadline. The message only
+    keeps it on the disk, and is due a second later. If the operation is still pending then, because it was
+    rescheduled, a new message takes its place. An operation that cannot be brought back stays on the disk. A
+    second after its deadline that is tried again, and in the end it goes to the dead letters.
 
     `messages` is the store, for its statistics and dead letters. `max_payload` is in bytes, with the keys.
-    Memory is needed for each pending operation. Entering raises as `DelayedMessages` does, and
-    PurgatoryNotOpen when the purgatory is not open. Raises TypeError for a factory that is a coroutine
-    function, or cannot be called with a payload and a timeout.
+    Entering raises as `DelayedMessages` does, and PurgatoryNotOpen when the purgatory is not open. Raises
+    TypeError for a factory that is a coroutine function, or cannot be called with payload and timeout.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class DurableOperations:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Withdraw the operations, remove the messages of ended operations, and close the directory."""
+        """Withdraw the operations, and close the directory."""
         self._withdraw()
         assert self._withdrawing is not None
         try:
@@ -142,7 +141,7 @@ class DurableOperations:
             if isinstance(operation, DurableOperation) and self._owns(operation):
                 operation.cancel()
 
-    def _owns(self, operation: DurableOperation[Any]) -> bool:
+    def _owns(self, operation: _Operation) -> bool:
         registered = operation._registered
         return registered is not None and registered.owner is self._withdrawals
 
@@ -208,12 +207,11 @@ class DurableOperations:
 
         Like `Purgatory.try_complete_else_watch`. It returns when the operation is on the disk, or done. When
         its condition holds at once, nothing is written. The keys are str, int, float, bool, None, or tuples
-        of these.
+        of these. Costs a sync, which is shared with the other calls that wait.
 
-        Costs a sync, which is shared with the other calls that wait. Raises as `try_complete_else_watch`
-        does; ValueError when there is no factory for its kind, or the payload is too long; TypeError for
-        other keys; OSError when the disk is full, and StoreFailed: then the operation is withdrawn. When the
-        call is cancelled, the operation is withdrawn, too.
+        Raises as `try_complete_else_watch` does; ValueError when there is no factory for its kind, or the
+        payload is too long; TypeError for other keys; OSError when the disk is full, and StoreFailed. After
+        these two, and when the call is cancelled, the operation is withdrawn.
         """
         if self._closed.is_set():
             raise PurgatoryClosed(f"{self!r} has been closed")
@@ -241,7 +239,7 @@ class DurableOperations:
                     raise
         return operation
 
-    def _park(self, registered: Registered, keys: tuple[Hashable, ...]) -> None:
+    def _park(self, registered: Registered, keys: _Keys) -> None:
         operation = registered.operation
         if operation._registered is not None:
             raise RuntimeError(f"{safe_repr(operation)} was offered before: make a new one for each wait")
@@ -257,9 +255,8 @@ class DurableOperations:
     def _message(
         self,
         operation: DurableOperation[Any],
-        keys: tuple[Hashable, ...],
+        keys: _Keys,
         timeout: float | None,
-        *,
         replaces: str | None = None,
     ) -> tuple[bytes, float]:
         """The message of an operation that has `timeout` seconds left, and when it is due."""

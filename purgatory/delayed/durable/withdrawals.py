@@ -22,9 +22,9 @@ logger = logging.getLogger("purgatory.delayed")
 
 
 class Withdrawals:
-    """Observes a purgatory, and cancels the messages of the durable operations that have ended.
+    """Observes a purgatory, and cancels the messages of operations that have ended, whose owner it is.
 
-    It does so for the operations whose owner it is. `gone` gets the id of each message.
+    `gone` gets the id of each message.
     """
 
     def __init__(
@@ -41,16 +41,12 @@ class Withdrawals:
         registered = operation._registered if isinstance(operation, DurableOperation) else None
         if registered is None or registered.owner is not self or self.closing:
             return
-        # Closing withdraws an operation, or expires it early. It comes back at the next start.
-        by_closing = operation.state is OperationState.CANCELLED or (
-            operation.state is OperationState.EXPIRED
-            and operation.deadline is not None
-            and timing.ended < operation.deadline
-        )
-        if not (by_closing and self._purgatory.closing):
-            registered.over = True
-            if registered.receipt is not None:
-                self.add(registered.receipt)
+        if self._purgatory.closing and _ends_by_closing(operation, timing):
+            # It comes back at the next start.
+            return
+        registered.over = True
+        if registered.receipt is not None:
+            self.add(registered.receipt)
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         """A check ends nothing by itself."""
@@ -85,3 +81,9 @@ class Withdrawals:
                 datetime.fromtimestamp(receipt.due, UTC),
                 error,
             )
+
+
+def _ends_by_closing(operation: DelayedOperation[Any], timing: Timing) -> bool:
+    if operation.state is OperationState.EXPIRED:
+        return operation.deadline is not None and timing.ended < operation.deadline
+    return operation.state is OperationState.CANCELLED

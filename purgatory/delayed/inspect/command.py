@@ -8,8 +8,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -36,7 +37,7 @@ _PATIENCE: Final = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command. Returns the exit status: 0, or 1 if it failed. Exits with 2 if the usage is wrong."""
+    """Run the command. Returns the exit status. Exits with 2 if the usage is wrong."""
     options = _parser().parse_args(arguments)
     progress = ProgressLine(sys.stderr)
     try:
@@ -69,58 +70,46 @@ class ProgressLine:
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
         self._clock = clock
-        self._terminal = stream.isatty()
-        self._next = clock() + _PATIENCE
+        self._next = clock() + _PATIENCE if stream.isatty() else inf
         self._shown = False
 
     def __call__(self, read: int, total: int) -> None:
-        now = self._clock()
-        if self._terminal and now >= self._next:
-            self._next = now + _PATIENCE
+        if self._clock() >= self._next:
+            self._next = self._clock() + _PATIENCE
             self._shown = True
-            self._stream.write(f"\r{read:,} of {total:,} slot files read, {read / total:.0%}")
-            self._stream.flush()
+            self._print(f"\r{read:,} of {total:,} slot files read, {read / total:.0%}")
 
     def clear(self) -> None:
         if self._shown:
             self._shown = False
             # To the start of the line, and delete it.
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+            self._print("\r\x1b[K")
+
+    def _print(self, text: str) -> None:
+        print(text, end="", file=self._stream, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
-        prog="python -m purgatory.delayed",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "python -m purgatory.delayed", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=raw
     )
     parser.add_argument("path", type=Path, metavar="PATH", help="the directory of a DelayedMessages")
-    parser.add_argument(
-        "--dead-letters",
-        action="store_true",
-        help="print the messages that could not be delivered instead, one a line, in JSON",
-    )
+    words = "print the messages that could not be delivered instead, one a line, in JSON"
+    parser.add_argument("--dead-letters", action="store_true", help=words)
     return parser
 
 
-def _listing(found: Inspection) -> list[str]:
-    """The lines that tell what was found."""
-    lines = [f"{'due in the hour (UTC)':<30}{'messages':>14}{'bytes':>18}"]
-    lines += [
-        f"{_hour(hour):<30}{amount.messages:>14,}{amount.bytes:>18,}" for hour, amount in found.hours.items()
-    ]
-    pending = found.pending
-    lines += [
-        f"{'all':<30}{pending.messages:>14,}{pending.bytes:>18,}",
-        "",
-        f"slot files: {found.slot_files:,}, each of {found.slot:g} s",
-        f"log: {found.log_bytes:,} bytes in {found.segments:,} segments; "
-        f"only there: {found.in_log.messages:,} messages",
-        f"dead letters: {found.dead_letters:,}",
-    ]
-    return lines + [f"damaged: {what}" for what in found.damaged]
+def _listing(found: Inspection) -> Iterator[str]:
+    yield f"{'due in the hour (UTC)':<30}{'messages':>14}{'bytes':>18}"
+    for name, amount in [*((_hour(hour), due) for hour, due in found.hours.items()), ("all", found.pending)]:
+        yield f"{name:<30}{amount.messages:>14,}{amount.bytes:>18,}"
+    yield f"\nslot files: {found.slot_files:,}, each of {found.slot:g} s"
+    only = f"only there: {found.in_log.messages:,} messages"
+    yield f"log: {found.log_bytes:,} bytes in {found.segments:,} segments; {only}"
+    yield f"dead letters: {found.dead_letters:,}"
+    for what in found.damaged:
+        yield f"damaged: {what}"
 
 
 def _hour(hour: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,9 @@ from purgatory.delayed import schedule
 from purgatory.delayed.storage.checkpoint import Checkpoint, Format
 from purgatory.delayed.storage.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.storage.disk import Disk
+from purgatory.delayed.storage.frames import Damage
 from purgatory.delayed.storage.log import Log
-from purgatory.delayed.storage.pending import Pending, Place
+from purgatory.delayed.storage.pending import Pending
 from purgatory.delayed.storage.slots import SlotFiles
 
 Progress = Callable[[int, int], None]
@@ -26,18 +28,17 @@ class Amount:
     messages: int = 0
     bytes: int = 0
 
-    def add(self, place: Place) -> None:
+    def add(self, length: int) -> None:
         self.messages += 1
-        self.bytes += place.length
+        self.bytes += length
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """What is pending, and what the directory consists of.
 
-    `hours` has what is due in each hour, by hours since the epoch; in order. `in_log` is the part of it that
-    only the log has. `slot` is the length of a slot in seconds. `damaged` says what cannot be read, and is
-    lost.
+    `hours` has what is due in each hour since the epoch, in order. What is `in_log` is in the log alone.
+    `slot` is the length of a slot in seconds. `damaged` says what cannot be read, and is lost.
     """
 
     slot: float
@@ -59,27 +60,28 @@ def inspect(path: str | os.PathLike[str], progress: Progress = lambda read, tota
     """Find out what is pending in the directory of a store, which may be in use.
 
     It reads the log and every slot file. What is scheduled, cancelled or delivered meanwhile may be counted
-    or not. Raises ValueError if the directory is not that of a store, or has another version; and OSError.
+    or not. Raises ValueError if there is no store, or a store of another version; and OSError.
     """
     store, disk = Path(path), Disk()
     format = _format(disk, store)
     damaged: list[str] = []
+
+    def report(what: str, damage: Damage) -> None:
+        damaged.append(f"{what}: {damage.end - damage.offset} bytes are damaged")
+
+    log = Log(disk, store / "wal", format.salt)
     slot_files = SlotFiles(disk, store / "slots", format.salt, format.slot_ms)
-    pending = Pending(
-        Log(disk, store / "wal", format.salt),
-        slot_files,
-        lambda what, damage: damaged.append(f"{what}: {damage.end - damage.offset} bytes are damaged"),
-    )
-    hours: dict[int, Amount] = {}
+    pending = Pending(log, slot_files, report)
+    hours: defaultdict[int, Amount] = defaultdict(Amount)
     in_log = Amount()
-    for place in pending.read_log(Checkpoint.read(disk, store)):
-        hours.setdefault(place.due // schedule.HOUR, Amount()).add(place)
-        in_log.add(place)
+    for due, _, _, length in pending.read_log(Checkpoint.read(disk, store)):
+        hours[due // schedule.HOUR].add(length)
+        in_log.add(length)
     slots = slot_files.present()
     for number, slot in enumerate(slots):
         progress(number, len(slots))
-        for place in pending.read_slot(slot):
-            hours.setdefault(place.due // schedule.HOUR, Amount()).add(place)
+        for due, _, _, length in pending.read_slot(slot):
+            hours[due // schedule.HOUR].add(length)
     return Inspection(
         slot=format.slot_ms / 1000,
         hours=dict(sorted(hours.items())),

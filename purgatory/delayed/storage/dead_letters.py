@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
@@ -35,7 +36,7 @@ class DeadLetters:
         """Set a message aside. It is on the disk after that, which takes a sync. Raises OSError."""
         text = reason.encode(errors="replace")[:MAX_REASON]
         body = _REASON_LENGTH.pack(len(text)) + text + message_body(message.name, message.payload)
-        with self._disk.open(self._path) as file:
+        with closing(self._disk.open(self._path)) as file:
             if not file.size:
                 # Its name comes first: once there is a letter in the file, the name is on the disk.
                 self._disk.sync_directory(self._path.parent)
@@ -47,7 +48,7 @@ class DeadLetters:
         file = self._disk.open_existing(self._path)
         if file is None:
             return
-        with file:
+        with closing(file):
             for frame in scan(self._salt, file.read):
                 if isinstance(frame, Frame):
                     (length,) = _REASON_LENGTH.unpack_from(frame.body)

@@ -77,6 +77,11 @@ class Frame(NamedTuple):
     offset: int
 
     @property
+    def length(self) -> int:
+        """The bytes of a message's payload and id."""
+        return len(self.data) - HEADER_SIZE - _ID_LENGTH.size
+
+    @property
     def body(self) -> bytes:
         return self.data[HEADER_SIZE:]
 

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from purgatory.delayed.storage.appends import Append
 from purgatory.delayed.storage.disk import Disk
+from purgatory.delayed.storage.frames import CANCELLED, ENDS, Frame, parse_body
 
 # Token, due time in ms, hash of the id, digest of the payload, segment of the log. Hash and digest are 0 when
 # the message has ended.
@@ -48,6 +49,18 @@ class Ended(NamedTuple):
 def digest(data: bytes) -> int:
     """64 bits of a hash; never 0."""
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little") or 1
+
+
+def record_of(frame: Frame) -> Taken | Ended | None:
+    """What the ids need to know of a frame of the log, if anything."""
+    named = frame.named
+    if frame.kind in ENDS:
+        return Ended(frame.token, frame.due) if named or frame.kind == CANCELLED else None
+    if not named:
+        return None
+    name, payload = parse_body(frame.body)
+    assert name is not None
+    return Taken(frame.token, frame.due, digest(name.encode()), digest(payload))
 
 
 def bucket_of(token: int) -> int:

@@ -33,6 +33,10 @@ def offset_of(position: int) -> int:
     return position & (1 << _OFFSET_BITS) - 1 if position & _IN_LOG else position
 
 
+# Due time, position, token, and the bytes of payload and id.
+Place = tuple[int, int, int, int]
+
+
 class Found:
     """The messages of one slot, in the order of their file, and which messages have ended.
 
@@ -45,7 +49,6 @@ class Found:
         self.size = size
         self.damaged: list[Damage] = []
         self.torn = False
-        # Due times, positions, tokens and lengths of frames.
         self._columns = (array("q"), array("Q"), array("Q"), array("I"))
         self._ended = array("Q")
 
@@ -58,7 +61,7 @@ class Found:
         dues.append(frame.due)
         positions.append(position)
         tokens.append(frame.token)
-        lengths.append(len(frame.data))
+        lengths.append(frame.length)
 
     def end(self, frame: Frame) -> None:
         self._ended.append(frame.token)
@@ -68,8 +71,8 @@ class Found:
         for column in self._columns:
             del column[first:]
 
-    def pending(self) -> Iterator[tuple[int, int, int, int]]:
-        """Due time, position, token and length of the frame of each message that has not ended."""
+    def pending(self) -> Iterator[Place]:
+        """The messages that have not ended."""
         ended = set(self._ended)
         for message in unhurried(zip(*self._columns, strict=True)):
             token = message[2]

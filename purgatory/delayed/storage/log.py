@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -96,7 +97,7 @@ class Log:
         """The frames of a segment, and what is damaged between them."""
         file = self.open(number)
         if file is not None:
-            with file:
+            with closing(file):
                 yield from scan(self.salt, file.read)
 
     def size(self, number: int) -> int:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
+from typing import Final
 
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.storage.checkpoint import Checkpoint
-from purgatory.delayed.storage.frames import ENDS, HEADER_SIZE, SOON, Damage, scan
-from purgatory.delayed.storage.index import position_in
+from purgatory.delayed.storage.disk import File
+from purgatory.delayed.storage.frames import ENDS, SOON, Damage, parse_body, read_frame, scan
+from purgatory.delayed.storage.index import Place, home_of, offset_of, position_in
 from purgatory.delayed.storage.log import Log
-from purgatory.delayed.storage.reader import read_messages
 from purgatory.delayed.storage.slots import SlotFiles
 
-# Bytes of a message's frame besides its payload and its id.
-_EXTRA: Final = HEADER_SIZE + 2
-
-
-class Place(NamedTuple):
-    """Where a message is, and the bytes of its payload and its id."""
-
-    due: int
-    position: int
-    token: int
-    length: int
+# Files that are open at a time. A process may often open 1,024 in all.
+_OPEN: Final = 16
 
 
 class Pending:
@@ -56,7 +48,7 @@ class Pending:
                 continue
             self.segments += 1
             self.log_bytes += file.size
-            with file:
+            with closing(file):
                 for frame in scan(self._log.salt, file.read):
                     if isinstance(frame, Damage):
                         if frame.end < file.size:
@@ -66,8 +58,7 @@ class Pending:
                         self._in_log.pop(frame.token, None)
                     elif frame.kind == SOON or number > checkpoint.spread:
                         position = position_in(number, frame.offset)
-                        length = len(frame.data) - _EXTRA
-                        self._in_log[frame.token] = Place(frame.due, position, frame.token, length)
+                        self._in_log[frame.token] = (frame.due, position, frame.token, frame.length)
         return list(self._in_log.values())
 
     def read_slot(self, slot: int) -> Iterator[Place]:
@@ -76,9 +67,9 @@ class Pending:
         for damage in found.damaged:
             if damage.end < found.size:
                 self._report(f"the file of slot {slot}", damage)
-        for due, position, token, length in found.pending():
-            if not (token in self._ended or token in self._in_log):
-                yield Place(due, position, token, length - _EXTRA)
+        for place in found.pending():
+            if not (place[2] in self._ended or place[2] in self._in_log):
+                yield place
 
     def messages(self, checkpoint: Checkpoint) -> Iterator[Message]:
         """All messages. One that has ended meanwhile may be left out. Raises OSError."""
@@ -97,3 +88,36 @@ class Pending:
         for slot in self._slots.present():
             for place in self.read_slot(slot):
                 yield Location(*place[:3])
+
+
+def read_messages(
+    log: Log, slots: SlotFiles, locations: Iterable[Location]
+) -> Iterator[tuple[Location, Message | OSError | None]]:
+    """The messages at these locations.
+
+    None stands for a message that is damaged, or whose file has gone. An OSError stands for a message that
+    cannot be read now.
+    """
+    # By segment of the log and slot, of which one is 0.
+    files: dict[tuple[int, int], File | None] = {}
+    with ExitStack() as stack:
+        for location in locations:
+            due, position, _ = location
+            home = home_of(position)
+            slot = 0 if home else slots.slot_of(due)
+            try:
+                if (home, slot) not in files:
+                    if len(files) == _OPEN:
+                        stack.close()
+                        files.clear()
+                    file = log.open(home) if home else slots.open(slot)
+                    files[home, slot] = None if file is None else stack.enter_context(closing(file))
+                file = files[home, slot]
+                frame = None if file is None else read_frame(log.salt, file.read, offset_of(position))
+            except OSError as error:
+                yield location, error
+                continue
+            yield (
+                location,
+                frame and Message(frame.token, frame.due, *parse_body(frame.body), position),
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 
 from purgatory.delayed import schedule
@@ -76,7 +77,7 @@ class SlotFiles:
         damaged = found.damaged
         # The blocks so far: the last segment of each, and its first message.
         blocks: list[tuple[int, int]] = []
-        with file:
+        with closing(file):
             for frame in scan(self._salt, file.read):
                 if isinstance(frame, Damage):
                     damaged.append(frame)

@@ -11,17 +11,16 @@ from typing import Final, TypeVar, TypeVarTuple
 
 from purgatory.delayed import schedule
 from purgatory.delayed.message import Location, Message
-from purgatory.delayed.storage.blocks import record_of
 from purgatory.delayed.storage.checkpoint import RESTORE, Checkpoint, Format
 from purgatory.delayed.storage.commit import Commit
 from purgatory.delayed.storage.dead_letters import DeadLetters
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import ENDS, SOON, Damage
+from purgatory.delayed.storage.ids import record_of
 from purgatory.delayed.storage.index import Found, Index, position_in
 from purgatory.delayed.storage.log import Log
 from purgatory.delayed.storage.mover import Mover
-from purgatory.delayed.storage.pending import Pending
-from purgatory.delayed.storage.reader import read_messages
+from purgatory.delayed.storage.pending import Pending, read_messages
 from purgatory.delayed.storage.requests import Answer, Request, StoreFailed, StoreLocked
 from purgatory.delayed.storage.slots import SlotFiles
 
@@ -195,12 +194,8 @@ class Store:
             if number <= emptied:
                 self.log.remove(number)
             elif not self.log.size(number):
-                logger.warning(
-                    "%s: segment %d of the log is empty: a crash came before its first message was stored, "
-                    "or its messages are lost",
-                    self.path,
-                    number,
-                )
+                words = "a crash came before its first message was stored, or its messages are lost"
+                logger.warning("%s: segment %d of the log is empty: %s", self.path, number, words)
         numbers = [number for number in numbers if number > emptied]
         # A move to the slot files that a crash has ended must be finished: see `Mover.move_all`.
         moving = bool(numbers) and spread > numbers[-1]
