@@ -44,7 +44,6 @@ class Agenda:
         return max(self._dues, default=None)
 
     def add(self, index: Index) -> None:
-        """Add the messages of a file."""
         for due, added in index.moments.items():
             moment = self._moment(due)
             moment.positions.extend(added.positions)
@@ -52,7 +51,6 @@ class Agenda:
             self._count += len(added.positions)
 
     def put(self, location: Location) -> None:
-        """Add one message."""
         moment = self._moment(location.due)
         moment.positions.append(location.position)
         moment.tokens.append(location.token)

@@ -77,18 +77,15 @@ class Committer:
         if self._planned is None and self._lazy is None and not self._writing:
             self._lazy = self._loop.call_later(schedule.NOTE, self._commit)
 
-    async def seal(self) -> int:
-        """End the segment of the log behind all requests so far. Returns the last segment to spread.
-
-        Raises OSError when the file cannot be closed.
-        """
+    def seal(self) -> asyncio.Future[int]:
+        """End the segment of the log behind all requests so far. Returns the last segment to spread."""
         future: asyncio.Future[int] = self._loop.create_future()
         self._requests.append(future)
         self._plan()
-        return await future
+        return future
 
     async def close(self) -> None:
-        """Write all that was submitted. Nothing can be submitted after that. Raises OSError as `seal`."""
+        """Write all that was submitted. Nothing can be submitted after that."""
         try:
             await self.seal()
         finally:
@@ -127,7 +124,6 @@ class Committer:
         ).add_done_callback(lambda done: self._written(batch, seal, done))
 
     def _write(self, requests: list[Request], seal: bool) -> _Written:
-        """What the thread does."""
         return _outcome(self.store.commit, requests), _outcome(self.store.log.seal) if seal else 0
 
     def _written(self, batch: list[_Waiting], seal: _Seal | None, done: asyncio.Future[_Written]) -> None:

@@ -30,11 +30,9 @@ class FileLifetimes:
         return slot in self._slots
 
     def add_slot(self, slot: int, messages: int) -> None:
-        """Count the messages of a slot's file."""
         self._slots[slot] = messages
 
     def add_message(self, segment: int) -> None:
-        """Count a message that stays in the log."""
         self._segments[segment] += 1
 
     def ended(self, message: Message | Location) -> None:
@@ -46,7 +44,6 @@ class FileLifetimes:
             self._slots[self._store.slots.slot_of(message.due)] -= 1
 
     async def remove_slots(self) -> None:
-        """Remove the slot files whose messages have ended."""
         for slot in [slot for slot, messages in self._slots.items() if not messages]:
             try:
                 await self._threads.move(self._store.slots.remove, slot)

@@ -81,7 +81,6 @@ class Horizon:
         return self._unread.get(slot)
 
     def close(self) -> None:
-        """Let nobody wait any more."""
         self._pass(self.slot)
 
     async def turn_on(self) -> None:

@@ -118,7 +118,6 @@ class Loader:
         return None if found is None else Attempt(found)
 
     def restore(self, withdrawn: Attempt[Location]) -> None:
-        """Put back what `withdraw` has taken out."""
         if self._closed:
             return
         if withdrawn.failures:
@@ -127,7 +126,6 @@ class Loader:
             self._put(withdrawn.message)
 
     def wait_again(self, attempt: Attempt[Message], seconds: float) -> None:
-        """Let a message whose delivery has failed wait for another attempt."""
         self.room.left(attempt.message)
         self.room.wait_again(attempt.message.location, attempt.failures + 1, seconds)
 
@@ -217,17 +215,14 @@ class Loader:
             self.room.follow_clock()
 
     async def set_aside(self, message: Message, reason: str) -> None:
-        """Add a message to the dead letters."""
         await self._threads.move(self._store.dead_letters.add, message, reason)
 
     async def dead_letters(self) -> AsyncIterator[list[DeadLetter]]:
-        """The messages that were set aside, some at a time."""
         letters = self._store.dead_letters.read()
         while piece := await self._threads.search(list, islice(letters, _LETTERS)):
             yield piece
 
     async def pending(self) -> AsyncIterator[list[Message]]:
-        """All messages that are still to come, some at a time."""
         # It keeps the list of what only the log has short. On a full disk the list is long.
         with suppress(OSError):
             await self.horizon.spread()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import anyio
 
@@ -14,44 +15,53 @@ from purgatory._cancellation import part, uninterrupted
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.delivery import Delivery
 from purgatory.delayed.loader import Loader
+from purgatory.delayed.message import Message
 from purgatory.delayed.storage.frames import CANCELLED
 from purgatory.delayed.storage.requests import End, StoreFailed
 from purgatory.delayed.storage.store import Store
+from purgatory.delayed.waiting_room import Attempt
 from purgatory.errors import own_error
 
 logger = logging.getLogger("purgatory.delayed")
 
 
+@dataclass(eq=False, repr=False)
 class OpenStore:
     """Writes, loads and delivers the messages of `store`, from now until `close`. `thread` writes the log.
 
     `failure` is why it takes and delivers nothing more. `ended` is set then, and when it is closed.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        thread: ThreadPoolExecutor,
-        purgatory: Purgatory,
-        clock: Callable[[], float],
-        new_delivery: Callable[[Loader, Committer], Delivery],
-    ) -> None:
-        self.store = store
-        self._thread = thread
-        self._purgatory = purgatory
+    store: Store
+    thread: ThreadPoolExecutor
+    purgatory: Purgatory
+    clock: Callable[[], float]
+    new_delivery: Callable[[Loader, Committer], Delivery]
+
+    def __post_init__(self) -> None:
         self.loader = Loader(
-            store, purgatory, clock, lambda attempt: self.delivery.due(attempt), lambda: self.committer.seal()
+            self.store,
+            self.purgatory,
+            self.clock,
+            lambda message: self.delivery.due(message),
+            lambda: self.committer.seal(),
         )
-        self.committer = Committer(store, thread, self.loader, self.fail)
-        self.delivery = new_delivery(self.loader, self.committer)
+        self.committer = Committer(self.store, self.thread, self.loader, self.fail)
+        self.delivery = self.new_delivery(self.loader, self.committer)
         self.is_open = True
         self.failure: BaseException | None = None
         self.ended = asyncio.Event()
         self.loop = asyncio.get_running_loop()
-        purgatory.start()
-        self._running = self.loop.create_task(self._run(), name=f"{purgatory.name} messages")
+        self.purgatory.start()
+        self._running = self.loop.create_task(self._run(), name=f"{self.purgatory.name} messages")
         self._running.add_done_callback(self._run_ended)
         self._closing: asyncio.Task[None] | None = None
+
+    def _due(self, attempt: Attempt[Message]) -> None:
+        self.delivery.due(attempt)
+
+    def _seal(self) -> asyncio.Future[int]:
+        return self.committer.seal()
 
     async def _run(self) -> None:
         async with anyio.create_task_group() as group:
@@ -82,7 +92,6 @@ class OpenStore:
             self._running.cancel()
 
     async def cancel_soon(self, token: int, due: int, named: bool) -> bool:
-        """Cancel a message that is due soon."""
         withdrawn = await self.loader.withdraw(token, due)
         if withdrawn is None:
             return False
@@ -127,11 +136,11 @@ class OpenStore:
                 self.fail(error)
         await self.loader.close()
         # Nothing is parked any more.
-        await self._purgatory.aclose(cancel_pending=True)
+        await self.purgatory.aclose(cancel_pending=True)
         try:
             # Behind all that was submitted.
             await self.committer.close()
         finally:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self.store.close)
-            self._thread.shutdown()
+            await asyncio.get_running_loop().run_in_executor(self.thread, self.store.close)
+            self.thread.shutdown()
             self.ended.set()

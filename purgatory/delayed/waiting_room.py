@@ -108,7 +108,6 @@ class WaitingRoom:
         self.due(Attempt(message, failures, self.clock()))
 
     def left(self, message: Message) -> None:
-        """Make room for another message."""
         self.loaded -= 1
         self._bytes -= len(message.payload)
         # Not for each message: one read brings many.

@@ -119,7 +119,6 @@ class DurableOperations:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Withdraw the operations, and close the directory."""
         self._withdraw()
         assert self._withdrawing is not None
         try:
@@ -138,12 +137,8 @@ class DurableOperations:
         self._withdrawals.close()
         self.purgatory.remove_observer(self._withdrawals)
         for operation in self.purgatory.operations():
-            if isinstance(operation, DurableOperation) and self._owns(operation):
+            if self._withdrawals.registered(operation) is not None:
                 operation.cancel()
-
-    def _owns(self, operation: _Operation) -> bool:
-        registered = operation._registered
-        return registered is not None and registered.owner is self._withdrawals
 
     async def _bring_back_all(self) -> None:
         """Bring back what is pending. What is overdue comes last."""
@@ -178,7 +173,6 @@ class DurableOperations:
             replaced.operation.cancel()
 
     def _report(self, error: Exception) -> None:
-        """Say that an operation cannot be brought back. Its message stays."""
         words = "%s: an operation cannot be brought back, and stays there: %s"
         logger.error(words, self.messages.path, safe_repr(error))
 
@@ -253,11 +247,7 @@ class DurableOperations:
             raise
 
     def _message(
-        self,
-        operation: DurableOperation[Any],
-        keys: _Keys,
-        timeout: float | None,
-        replaces: str | None = None,
+        self, operation: _Operation, keys: _Keys, timeout: float | None, replaces: str | None = None
     ) -> tuple[bytes, float]:
         """The message of an operation that has `timeout` seconds left, and when it is due."""
         deadline = self._clock() + (schedule.NEVER if timeout is None else timeout)

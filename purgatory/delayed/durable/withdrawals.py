@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from purgatory import DelayedOperation, OperationState, Purgatory
-from purgatory.delayed.durable.operation import DurableOperation
+from purgatory.delayed.durable.operation import DurableOperation, Registered
 from purgatory.delayed.message import Receipt
 from purgatory.delayed.messages import DelayedMessages
 from purgatory.observer import Timing
@@ -37,9 +37,14 @@ class Withdrawals:
         self._changed = asyncio.Event()
         self.closing = False
 
-    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
+    def registered(self, operation: DelayedOperation[Any]) -> Registered | None:
+        """What there is to know of an operation, if its owner is this object."""
         registered = operation._registered if isinstance(operation, DurableOperation) else None
-        if registered is None or registered.owner is not self or self.closing:
+        return registered if registered is not None and registered.owner is self else None
+
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
+        registered = self.registered(operation)
+        if registered is None or self.closing:
             return
         if self._purgatory.closing and _ends_by_closing(operation, timing):
             # It comes back at the next start.

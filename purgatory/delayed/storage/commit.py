@@ -87,6 +87,5 @@ class Commit:
         return found and Receipt(request.name, found.due / 1000, found.token)
 
     def _holder(self, name: str) -> Taken | None:
-        """The message with this id that is still to come."""
         found = self._taken.get(name) or self._ids.taken(name)
         return None if found is None or found.token in self._ended else found

@@ -31,10 +31,7 @@ class File:
         self.size = os.fstat(descriptor).st_size
 
     def append(self, data: bytes) -> None:
-        """Write all of `data` at the end. Where that fails, nothing of it stays in the file.
-
-        It is on the disk after `sync` only. Raises StoreFailed if a part of it has to stay.
-        """
+        """Write all of `data` at the end, or nothing. Raises StoreFailed if a part of it has to stay."""
         view = memoryview(data)
         written = 0
         try:
@@ -153,7 +150,6 @@ class Disk:
             return None
 
     def read(self, path: Path) -> bytes | None:
-        """What a file has; None if it does not exist."""
         file = self.open_existing(path)
         if file is None:
             return None
@@ -161,7 +157,6 @@ class Disk:
             return file.read(0, file.size)
 
     def size(self, path: Path) -> int | None:
-        """The bytes of a file; None if it does not exist."""
         file = self.open_existing(path)
         if file is not None:
             file.close()

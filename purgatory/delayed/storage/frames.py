@@ -41,8 +41,6 @@ _PAGE: Final = 4096
 
 
 class Kind(IntEnum):
-    """What a frame says."""
-
     # A message that stays in the log until it is delivered, because it is due soon.
     SOON = 1
     # A message that moves on to its slot file.
@@ -133,7 +131,6 @@ def parse_body(body: bytes) -> tuple[str | None, bytes]:
 
 
 def token_of(data: bytes) -> int:
-    """The token of a frame."""
     (token,) = _TOKEN.unpack_from(data, HEADER_SIZE - _TOKEN.size)
     return int(token)
 

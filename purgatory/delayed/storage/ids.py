@@ -70,7 +70,7 @@ def bucket_of(token: int) -> int:
 
 @dataclass(slots=True)
 class _Recent:
-    """The records of a segment that is not spread yet: the last one of each id, and the tokens that ended."""
+    """A segment that is not spread yet: the last record of each id, and the tokens that ended."""
 
     taken: dict[int, Taken] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
@@ -125,17 +125,12 @@ class Ids:
         return _has_ended(token, recent, b"") or _has_ended(token, (), self._stored(bucket_of(token)))
 
     def _in_memory(self) -> list[_Recent]:
-        """The records of the segments that are not spread. They are looked at before the files, so nothing is
-        missed when a segment is spread meanwhile.
-        """
+        # They are looked at before the files, so nothing is missed when a segment is spread meanwhile.
         with self._lock:
             return list(self._recent.values())
 
     def add(self, records: Iterable[Taken | Ended], segment: int, over: Over, append: Append) -> None:
-        """Write the records of a segment to the disk. Doing it twice is harmless.
-
-        What is `over` is forgotten when its bucket is rewritten.
-        """
+        """Write the records of a segment to the disk, twice without harm, and forget what is `over`."""
         buckets: defaultdict[int, bytearray] = defaultdict(bytearray)
         for record in records:
             buckets[bucket_of(record.token)] += _pack(record, segment)
@@ -151,17 +146,13 @@ class Ids:
         for bucket in grown:
             # If there is no room for it now, the next call does it.
             with suppress(OSError):
-                self._rewrite(bucket, over)
+                kept = _compacted(self._stored(bucket), over)
+                self._disk.replace(self._path(bucket), kept)
+                self._limits[bucket] = max(_REWRITE, 2 * len(kept))
 
     def spread(self, segment: int) -> None:
-        """Forget a segment whose records are on the disk."""
         with self._lock:
             self._recent.pop(segment, None)
-
-    def _rewrite(self, bucket: int, over: Over) -> None:
-        kept = _compacted(self._stored(bucket), over)
-        self._disk.replace(self._path(bucket), kept)
-        self._limits[bucket] = max(_REWRITE, 2 * len(kept))
 
     def _stored(self, bucket: int) -> bytes:
         stored = self._disk.read(self._path(bucket)) or b""

@@ -35,7 +35,6 @@ class Log:
         self._failure: StoreFailed | None = None
 
     def numbers(self) -> list[int]:
-        """The numbers of the segments, the oldest one first."""
         return sorted(int(name) for name in self._disk.names(self._directory) if name.isdigit())
 
     def go_on_behind(self, number: int) -> None:
@@ -80,17 +79,13 @@ class Log:
         return file
 
     def seal(self) -> int:
-        """End the current segment. Returns the number of the last segment that there is, or was.
-
-        Raises OSError when the file cannot be closed. It has ended nevertheless, and all of it is synced.
-        """
+        """End the current segment, also when this raises OSError. Returns the number of the last segment."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
         return self._next - 1
 
     def open(self, number: int) -> File | None:
-        """A segment, to read from it; None if it was removed."""
         return self._disk.open_existing(self._path(number))
 
     def read(self, number: int) -> Iterator[Frame | Damage]:
@@ -112,7 +107,7 @@ class Log:
         self._disk.replace(self._path(number), self._disk.read(self._path(number)) or b"")
 
     def remove_left_over(self) -> None:
-        """Remove what a crash has left of a segment that was being written again."""
+        """Remove what a crash has left of a `rewrite`."""
         for name in self._disk.names(self._directory):
             if not name.isdigit():
                 self._disk.remove(self._directory / name)

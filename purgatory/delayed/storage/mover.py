@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -21,65 +22,46 @@ from purgatory.delayed.storage.slots import SlotFiles
 _PIECE: Final = 1 << 25
 
 
-class Block:
+@dataclass(slots=True)
+class _Block:
     """The frames that one slot file gets, as they are in the log. It takes 40 bytes more for each message."""
 
-    __slots__ = ("_ended", "_ends", "_messages")
-
-    def __init__(self) -> None:
-        self._messages: list[bytes] = []
-        self._ends = bytearray()
-        self._ended = array("Q")
-
-    def add(self, frame: Frame) -> None:
-        self._messages.append(frame.data)
-
-    def end(self, frame: Frame) -> None:
-        self._ended.append(frame.token)
-        self._ends += frame.data
-
-    def settle(self) -> bool:
-        """Drop messages that have ended in the same block. Returns whether there are others."""
-        if self._ended and self._messages:
-            # A slot that is delivered gets half a million notes in a block.
-            ended = set(unhurried(self._ended))
-            self._messages = [data for data in self._messages if token_of(data) not in ended]
-        return bool(self._messages)
-
-    def __iter__(self) -> Iterator[bytes | bytearray]:
-        yield from self._messages
-        yield self._ends
+    messages: list[bytes] = field(default_factory=list)
+    ends: bytearray = field(default_factory=bytearray)
+    ended: array[int] = field(default_factory=lambda: array("Q"))
 
 
-class Blocks:
-    """The blocks from some segments of the log, by slot."""
-
+class _Blocks:
     def __init__(self, slots: SlotFiles) -> None:
         self._slots = slots
-        self._by_slot: defaultdict[int, Block] = defaultdict(Block)
+        self._by_slot: defaultdict[int, _Block] = defaultdict(_Block)
         # Slots without a file.
         self._gone: set[int] = set()
 
-    def by_slot(self, slots: range) -> dict[int, Block]:
-        """The blocks of these slots to write. No slot gets a file for messages that have ended."""
-        return {
-            slot: block
-            for slot, block in self._by_slot.items()
-            if slot in slots and (block.settle() or self._slots.exists(slot))
-        }
-
     def add(self, frame: Frame) -> None:
-        """Take a message along."""
-        self._by_slot[self._slots.slot_of(frame.due)].add(frame)
+        self._by_slot[self._slots.slot_of(frame.due)].messages.append(frame.data)
 
     def end(self, frame: Frame) -> None:
         """Take along that a message has ended, if the slot needs to know."""
         slot = self._slots.slot_of(frame.due)
         if slot in self._by_slot or (slot not in self._gone and self._slots.exists(slot)):
-            self._by_slot[slot].end(frame)
+            self._by_slot[slot].ended.append(frame.token)
+            self._by_slot[slot].ends += frame.data
         else:
             # The message was in the log, or its slot is over.
             self._gone.add(slot)
+
+    def of(self, slots: range) -> dict[int, list[bytes | bytearray]]:
+        """What these slot files get. No slot gets a file for messages that have ended in the same block."""
+        written: dict[int, list[bytes | bytearray]] = {}
+        for slot, block in self._by_slot.items():
+            if slot in slots:
+                # A slot that is delivered gets half a million notes in a block, and no message.
+                ended = set(unhurried(block.ended)) if block.messages else set()
+                messages = [data for data in block.messages if token_of(data) not in ended]
+                if messages or self._slots.exists(slot):
+                    written[slot] = [*messages, block.ends]
+        return written
 
 
 class Mover:
@@ -117,7 +99,7 @@ class Mover:
             blocks, _ = self._read([number], LATER)
             with appending(self._disk) as append:
                 # `move` will use the same numbers.
-                self._slots.write(number, number - 1, blocks.by_slot(range(before)), append)
+                self._slots.write(number, number - 1, blocks.of(range(before)), append)
         self._ahead = (through, before)
 
     def move_all(self, numbers: Sequence[int], now: int) -> None:
@@ -166,9 +148,9 @@ class Mover:
         for number in numbers:
             self.ids.spread(number)
 
-    def _read(self, numbers: Iterable[int], kind: Kind) -> tuple[Blocks, list[Taken | Ended]]:
+    def _read(self, numbers: Iterable[int], kind: Kind) -> tuple[_Blocks, list[Taken | Ended]]:
         """What these segments have for the slot files: messages of a kind, and ends. And records of ids."""
-        blocks = Blocks(self._slots)
+        blocks = _Blocks(self._slots)
         records: list[Taken | Ended] = []
         for number in numbers:
             for frame in self.frames(number):
@@ -180,7 +162,7 @@ class Mover:
                     records.append(record)
         return blocks, records
 
-    def _write(self, number: int, blocks: Blocks, records: Iterable[Taken | Ended], now: int) -> None:
+    def _write(self, number: int, blocks: _Blocks, records: Iterable[Taken | Ended], now: int) -> None:
         """Write a block (checkpoint, number] to the slot files, and the records of ids."""
         oldest = min(self._log.numbers(), default=number)
 
@@ -189,7 +171,7 @@ class Mover:
             late = due < now - schedule.DAY and segment < oldest
             return late and not self._slots.exists(self._slots.slot_of(due))
 
-        by_slot = blocks.by_slot(self._slots_of(number))
+        by_slot = blocks.of(self._slots_of(number))
         with appending(self._disk) as append:
             self._slots.write(number, self.checkpoint.spread, by_slot, append)
             self.ids.add(records, number, over, append)

@@ -66,10 +66,7 @@ class SlotFiles:
         return slots
 
     def find(self, slot: int) -> Found:
-        """What a slot file has; nothing if there is no such file.
-
-        All frames are read before a message is delivered, because a cancellation comes behind its message.
-        """
+        """What a slot file has. It reads all of it, because a cancellation comes behind its message."""
         file = self.open(slot)
         if file is None:
             return Found()
@@ -97,7 +94,6 @@ class SlotFiles:
         return found
 
     def open(self, slot: int) -> File | None:
-        """The file of a slot, to read from it; None if there is none."""
         return self._disk.open_existing(self._path(slot))
 
     def exists(self, slot: int) -> bool:
