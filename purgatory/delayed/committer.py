@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar, TypeVarTuple
 
 from purgatory.delayed import schedule
@@ -54,9 +55,9 @@ class Committer:
         self._requests: deque[_Waiting | _Seal] = deque()
         # Notes that found no room on the disk.
         self._postponed: deque[End] = deque(maxlen=_POSTPONED)
-        # The next commit, while there is none under way.
+        # The next commit, while there is none under way, and whether it is in the next turn of the loop.
         self._planned: asyncio.Handle | None = None
-        self._lazy: asyncio.TimerHandle | None = None
+        self._is_next = False
         self._writing = False
         self._closed = False
 
@@ -74,8 +75,7 @@ class Committer:
         """
         end = End(DELIVERED, message.token, message.due, message.name is not None)
         self._requests.append((end, message))
-        if self._planned is None and self._lazy is None and not self._writing:
-            self._lazy = self._loop.call_later(schedule.NOTE, self._commit)
+        self._plan(schedule.NOTE)
 
     def seal(self) -> asyncio.Future[int]:
         """End the segment of the log behind all requests so far. Returns the last segment to spread."""
@@ -90,19 +90,21 @@ class Committer:
             await self.seal()
         finally:
             self._closed = True
-            if self._lazy is not None:
-                self._lazy.cancel()
+            if self._planned is not None:
+                self._planned.cancel()
 
-    def _plan(self) -> None:
-        """Commit in the next turn of the loop, together with what other tasks of this turn submit."""
-        if self._planned is None and not self._writing and not self._closed:
-            self._planned = self._loop.call_soon(self._commit)
+    def _plan(self, seconds: float = 0.0) -> None:
+        """Commit in some seconds, or in the next turn, together with what other tasks of this turn submit."""
+        if self._writing or self._closed or self._is_next or (seconds and self._planned is not None):
+            return
+        if self._planned is not None:
+            self._planned.cancel()
+        self._is_next = not seconds
+        call = self._loop.call_soon if self._is_next else partial(self._loop.call_later, seconds)
+        self._planned = call(self._commit)
 
     def _commit(self) -> None:
-        for handle in (self._planned, self._lazy):
-            if handle is not None:
-                handle.cancel()
-        self._planned = self._lazy = None
+        self._planned, self._is_next = None, False
         batch: list[_Waiting] = []
         # These come first: an id is free when the message before has ended.
         while self._postponed and len(batch) < _REQUESTS // 10:
@@ -166,8 +168,8 @@ class Committer:
                 self.loader.ended(waiter)
             if isinstance(request, End) and not isinstance(waiter, asyncio.Future):
                 self._postponed.append(request)
-        if self._postponed and self._planned is None and not self._closed:
-            self._lazy = self._loop.call_later(schedule.FULL_DISK, self._commit)
+        if self._postponed:
+            self._plan(schedule.FULL_DISK)
 
 
 def _outcome(call: Callable[[*Ts], T], *arguments: *Ts) -> T | BaseException:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Hashable
-from dataclasses import dataclass
 from struct import Struct
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
@@ -32,7 +31,7 @@ class DurableOperation(DelayedOperation[R]):
     disconnects, or a service that stops, cancels no deadline. `cancel` withdraws it.
     """
 
-    __slots__ = ("_registered",)
+    __slots__ = ("_over", "_receipt", "_registry")
 
     kind: ClassVar[str]
     """The name of this kind of operation on the disk. Do not change it while operations are pending."""
@@ -48,8 +47,12 @@ class DurableOperation(DelayedOperation[R]):
         reserve(self)
         if self.timeout is None:
             raise ValueError(f"a durable operation needs a finite timeout, not {timeout!r}")
-        # Set when it is offered.
-        self._registered: Registered | None = None
+        # What it is registered with, set when it is offered.
+        self._registry: object = None
+        # The receipt of its message, once that is on the disk.
+        self._receipt: Receipt | None = None
+        # Whether it has ended for good. Then its message is not needed any more.
+        self._over = False
 
     def payload(self) -> bytes:
         """Override: what the factory of this kind needs to make the operation again."""
@@ -67,19 +70,6 @@ class DurableOperation(DelayedOperation[R]):
                 self._waiters.pop(waiter, None)
         outcome: R = Operation.result(self)
         return outcome
-
-
-@dataclass(slots=True, eq=False)
-class Registered:
-    """A durable operation in memory, who has registered it, and the receipt of its message on the disk.
-
-    It is `over` when the operation has ended for good. Then its message is not needed any more.
-    """
-
-    operation: DurableOperation[Any]
-    owner: object
-    receipt: Receipt | None = None
-    over: bool = False
 
 
 class Record(NamedTuple):

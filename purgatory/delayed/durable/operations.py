@@ -16,7 +16,7 @@ from purgatory._cancellation import Foreign, uninterrupted
 from purgatory._core.engine import release, reserve
 from purgatory.delayed import schedule
 from purgatory.delayed.delivery import check_function
-from purgatory.delayed.durable.operation import DurableOperation, Record, Registered
+from purgatory.delayed.durable.operation import DurableOperation, Record
 from purgatory.delayed.durable.withdrawals import Withdrawals
 from purgatory.delayed.message import Receipt
 from purgatory.delayed.messages import DelayedMessages
@@ -79,7 +79,7 @@ class DurableOperations:
         self._factories = dict(factories)
         self._clock = clock
         # By the id of the message.
-        self._registered: dict[str, Registered] = {}
+        self._registered: dict[str, _Operation] = {}
         # The ids of messages in whose place another one came: a crash may leave both.
         self._replaced: set[str] = set()
         self._withdrawals = Withdrawals(purgatory, self.messages, self._forget)
@@ -137,7 +137,7 @@ class DurableOperations:
         self._withdrawals.close()
         self.purgatory.remove_observer(self._withdrawals)
         for operation in self.purgatory.operations():
-            if self._withdrawals.registered(operation) is not None:
+            if isinstance(operation, DurableOperation) and operation._registry is self._withdrawals:
                 operation.cancel()
 
     async def _bring_back_all(self) -> None:
@@ -170,7 +170,7 @@ class DurableOperations:
             return
         replaced = self._registered.get(record.replaces or "")
         if replaced is not None:
-            replaced.operation.cancel()
+            replaced.cancel()
 
     def _report(self, error: Exception) -> None:
         words = "%s: an operation cannot be brought back, and stays there: %s"
@@ -180,7 +180,7 @@ class DurableOperations:
         known = ", ".join(map(repr, self._factories)) or "none"
         return ValueError(f"there is no factory for the kind {kind}; there are: {known}")
 
-    def _restore(self, id: str, record: Record, receipt: Receipt | None = None) -> Registered:
+    def _restore(self, id: str, record: Record, receipt: Receipt | None = None) -> _Operation:
         """Make an operation again, and let it wait. Raises what the factory raises."""
         if record.kind not in self._factories:
             raise self._no_factory(repr(record.kind))
@@ -191,10 +191,9 @@ class DurableOperations:
             if inspect.iscoroutine(operation):
                 operation.close()
             raise TypeError(f"{name} returned {safe_repr(operation)}, which is no DurableOperation")
-        registered = Registered(operation, self._withdrawals, receipt)
-        self._park(registered, record.keys)
-        self._registered[id] = registered
-        return registered
+        self._park(operation, record.keys, receipt)
+        self._registered[id] = operation
+        return operation
 
     async def offer(self, operation: D, keys: Iterable[Hashable]) -> D:
         """Try an operation, and let it wait if its condition does not hold, also through a restart.
@@ -219,10 +218,9 @@ class DurableOperations:
         watched = tuple(keys)
         # What cannot be written is refused before anything waits.
         body, due = self._message(operation, watched, operation.timeout)
-        registered = Registered(operation, self._withdrawals)
-        self._park(registered, watched)
+        self._park(operation, watched)
         if not operation.done:
-            storing = asyncio.create_task(self._write(registered, body, due))
+            storing = asyncio.create_task(self._write(operation, body, due))
             try:
                 await uninterrupted(storing)
             except asyncio.CancelledError:
@@ -233,16 +231,15 @@ class DurableOperations:
                     raise
         return operation
 
-    def _park(self, registered: Registered, keys: _Keys) -> None:
-        operation = registered.operation
-        if operation._registered is not None:
+    def _park(self, operation: _Operation, keys: _Keys, receipt: Receipt | None = None) -> None:
+        if operation._registry is not None:
             raise RuntimeError(f"{safe_repr(operation)} was offered before: make a new one for each wait")
-        operation._registered = registered
+        operation._registry, operation._receipt = self._withdrawals, receipt
         try:
             release(operation)
             self.purgatory.try_complete_else_watch(operation, keys)
         except BaseException:
-            operation._registered = None
+            operation._registry = operation._receipt = None
             reserve(operation)
             raise
 
@@ -256,11 +253,10 @@ class DurableOperations:
         record = Record(operation.kind, keys, deadline, payload, replaces)
         return record.encoded(), deadline + schedule.GRACE
 
-    async def _write(self, registered: Registered, body: bytes, due: float) -> None:
-        receipt = await self.messages.schedule(body, at=due)
-        registered.receipt = receipt
-        self._registered[receipt.id] = registered
-        if registered.over:
+    async def _write(self, operation: _Operation, body: bytes, due: float) -> None:
+        operation._receipt = receipt = await self.messages.schedule(body, at=due)
+        self._registered[receipt.id] = operation
+        if operation._over:
             self._withdrawals.add(receipt)
 
     async def _deliver(self, id: str, body: bytes, due: float) -> None:
@@ -268,20 +264,19 @@ class DurableOperations:
         await self._restored.wait()
         if id in self._replaced:
             return
-        registered = self._registered.get(id)
-        if registered is None or not registered.over:
+        operation = self._registered.get(id)
+        if operation is None or not operation._over:
             if self._closed.is_set() or self.purgatory.closing:
                 await self._closed.wait()
                 raise PurgatoryClosed("the operation waits for the next start")
-            if registered is None:
-                registered = self._restore(id, Record.parse(body))
-            operation = registered.operation
+            if operation is None:
+                operation = self._restore(id, Record.parse(body))
             if not operation.done:
                 # It was rescheduled, or the wall clock was set forward.
                 timeout = None
                 if operation.deadline is not None:
                     timeout = operation.deadline - asyncio.get_running_loop().time()
-                await self._write(registered, *self._message(operation, operation.keys, timeout, replaces=id))
+                await self._write(operation, *self._message(operation, operation.keys, timeout, replaces=id))
         self._forget(id)
 
     def _forget(self, id: str) -> None:

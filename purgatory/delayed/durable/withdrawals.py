@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from purgatory import DelayedOperation, OperationState, Purgatory
-from purgatory.delayed.durable.operation import DurableOperation, Registered
+from purgatory.delayed.durable.operation import DurableOperation
 from purgatory.delayed.message import Receipt
 from purgatory.delayed.messages import DelayedMessages
 from purgatory.observer import Timing
@@ -37,21 +37,15 @@ class Withdrawals:
         self._changed = asyncio.Event()
         self.closing = False
 
-    def registered(self, operation: DelayedOperation[Any]) -> Registered | None:
-        """What there is to know of an operation, if its owner is this object."""
-        registered = operation._registered if isinstance(operation, DurableOperation) else None
-        return registered if registered is not None and registered.owner is self else None
-
     def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
-        registered = self.registered(operation)
-        if registered is None or self.closing:
+        if not isinstance(operation, DurableOperation) or operation._registry is not self or self.closing:
             return
         if self._purgatory.closing and _ends_by_closing(operation, timing):
             # It comes back at the next start.
             return
-        registered.over = True
-        if registered.receipt is not None:
-            self.add(registered.receipt)
+        operation._over = True
+        if operation._receipt is not None:
+            self.add(operation._receipt)
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         """A check ends nothing by itself."""
@@ -88,7 +82,7 @@ class Withdrawals:
             )
 
 
-def _ends_by_closing(operation: DelayedOperation[Any], timing: Timing) -> bool:
+def _ends_by_closing(operation: DurableOperation[Any], timing: Timing) -> bool:
     if operation.state is OperationState.EXPIRED:
         return operation.deadline is not None and timing.ended < operation.deadline
     return operation.state is OperationState.CANCELLED

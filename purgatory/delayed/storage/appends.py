@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from purgatory.delayed.storage.disk import Disk, File
 
@@ -13,9 +13,8 @@ from purgatory.delayed.storage.disk import Disk, File
 _OPEN: Final = 128
 
 
-class Append(Protocol):
-    def __call__(self, path: Path, data: bytes | bytearray, alignment: int = 1) -> int:
-        """Append `data` to a file, behind zeros up to the alignment. Returns the new size of the file."""
+Append = Callable[[Path, bytes | bytearray, int], int]
+"""Appends to a file, behind zeros up to an alignment. Returns the new size of the file."""
 
 
 @contextmanager
@@ -39,7 +38,7 @@ def appending(disk: Disk) -> Iterator[Append]:
         finally:
             close()
 
-    def append(path: Path, data: bytes | bytearray, alignment: int = 1) -> int:
+    def append(path: Path, data: bytes | bytearray, alignment: int) -> int:
         file = disk.open(path)
         files.append(file)
         sizes.append((path, file.size))

@@ -48,7 +48,7 @@ class SlotFiles:
                 self._disk.make_directory(path.parent)
                 hours.add(path.parent)
             data = b"".join((header, *frames))
-            append(path, data)
+            append(path, data, 1)
             self.written += len(data)
         for hour in hours:
             self._disk.sync_directory(hour)

@@ -28,8 +28,8 @@ def disk() -> SimulatedDisk:
 
 def test_what_was_appended_is_on_the_disk_behind_the_block(disk: SimulatedDisk) -> None:
     with appending(disk) as append:
-        assert append(FIRST, b"after") == 11
-        assert append(SECOND, b"after", alignment=4) == 13
+        assert append(FIRST, b"after", 1) == 11
+        assert append(SECOND, b"after", 4) == 13
     after = disk.after_power_cut(NOTHING)
     assert after.content(FIRST).data == b"beforeafter"
     assert after.content(SECOND).data == b"before\0\0after"
@@ -39,7 +39,7 @@ def test_what_was_appended_is_on_the_disk_behind_the_block(disk: SimulatedDisk) 
 def test_few_files_are_open_at_a_time(disk: SimulatedDisk) -> None:
     with appending(disk) as append:
         for _ in range(200):
-            append(FIRST, b"x")
+            append(FIRST, b"x", 1)
             assert disk.opened < 128
     assert disk.after_power_cut(NOTHING).content(FIRST).data == b"before" + 200 * b"x"
 
@@ -47,10 +47,10 @@ def test_few_files_are_open_at_a_time(disk: SimulatedDisk) -> None:
 def test_all_of_it_is_taken_back(disk: SimulatedDisk) -> None:
     def fail() -> None:
         with appending(disk) as append:
-            append(FIRST, b"after")
-            append(FIRST, b"after")
+            append(FIRST, b"after", 1)
+            append(FIRST, b"after", 1)
             disk.capacity = disk.used + 3
-            append(SECOND, b"after")
+            append(SECOND, b"after", 1)
 
     with pytest.raises(OSError, match="No space"):
         fail()
@@ -61,8 +61,8 @@ def test_all_of_it_is_taken_back(disk: SimulatedDisk) -> None:
 def test_what_cannot_be_taken_back_stays(disk: SimulatedDisk) -> None:
     def fail() -> None:
         with appending(disk) as append:
-            append(FIRST, b"after")
-            append(SECOND, b"after")
+            append(FIRST, b"after", 1)
+            append(SECOND, b"after", 1)
             disk.fail("truncate", errno.EIO)
             raise OSError(errno.ENOSPC, "No space left")
 
@@ -75,7 +75,7 @@ def test_what_cannot_be_taken_back_stays(disk: SimulatedDisk) -> None:
 def test_a_failed_sync_takes_nothing_back(disk: SimulatedDisk) -> None:
     def fail() -> None:
         with appending(disk) as append:
-            append(FIRST, b"after")
+            append(FIRST, b"after", 1)
             disk.fail("sync")
 
     with pytest.raises(StoreFailed):
