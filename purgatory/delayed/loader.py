@@ -168,7 +168,7 @@ class Loader:
         async with self._reading:
             room = self.room.room
             if not room:
-                self.room.starve()
+                self.room.starved = True
                 return False
             if not self._next:
                 if self.room.is_open:

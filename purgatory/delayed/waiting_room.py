@@ -80,8 +80,8 @@ class WaitingRoom:
         self.retrying = 0
         # By token, the messages that are to be read again now.
         self._again: dict[int, Attempt[Location]] = {}
-        # Whether messages wait for room.
-        self._starved = False
+        # Whether messages wait for room. `changed` is called when there is room again.
+        self.starved = False
 
     @property
     def room(self) -> int:
@@ -92,10 +92,6 @@ class WaitingRoom:
     def is_open(self) -> bool:
         """Whether there is room for messages that were not tried yet."""
         return self.room > 0 and self.retrying < _RETRYING
-
-    def starve(self) -> None:
-        """Call `changed` when there is room again."""
-        self._starved = True
 
     def park(self, message: Message) -> None:
         """Take in a message, which waits until it is due."""
@@ -111,8 +107,8 @@ class WaitingRoom:
         self.loaded -= 1
         self._bytes -= len(message.payload)
         # Not for each message: one read brings many.
-        if self._starved and self.loaded <= _MESSAGES // 2:
-            self._starved = False
+        if self.starved and self.loaded <= _MESSAGES // 2:
+            self.starved = False
             self.changed()
 
     def wait_again(self, location: Location, failures: int, seconds: float) -> None:

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from purgatory.delayed import schedule
 from purgatory.delayed.storage.appends import appending
@@ -17,9 +16,6 @@ from purgatory.delayed.storage.frames import ENDS, LATER, SOON, Damage, Frame, K
 from purgatory.delayed.storage.ids import Ended, Ids, Taken, record_of
 from purgatory.delayed.storage.log import Log
 from purgatory.delayed.storage.slots import SlotFiles
-
-# Bytes of a long log that move at a time.
-_PIECE: Final = 1 << 25
 
 
 @dataclass(slots=True)
@@ -87,7 +83,7 @@ class Mover:
     def move(self, through: int, now: int) -> None:
         """Move what is due later, up to the segment `through`."""
         for number in range(self.checkpoint.spread + 1, through + 1):
-            self._spread([number], now)
+            self._spread(number, now)
 
     def move_soon(self, through: int, before: int) -> None:
         """Move what is in slots below `before` ahead of the rest, up to the segment `through`.
@@ -96,7 +92,7 @@ class Mover:
         removed, meanwhile. If it fails, nothing has changed for `move`.
         """
         for number in range(self.checkpoint.spread + 1, through + 1):
-            blocks, _ = self._read([number], LATER)
+            blocks, _ = self._read(number, LATER)
             with appending(self._disk) as append:
                 # `move` will use the same numbers.
                 self._slots.write(number, number - 1, blocks.of(range(before)), append)
@@ -105,21 +101,19 @@ class Mover:
     def move_all(self, numbers: Sequence[int], now: int) -> None:
         """Move everything from these segments to the slot files, also what is due soon, and remove them.
 
-        Some segments at a time are in memory. A crash leaves the rest of the log. The next attempt writes
-        the same block with the same number again, which takes the place of what this one has written. So
-        it must be known that a move has begun: then the checkpoint is behind the last segment.
+        A crash leaves the rest of the log. The next attempt writes the same block with the same number again,
+        which takes the place of what this one has written. So it must be known that a move has begun: then
+        the checkpoint is behind the last segment.
         """
-        for some in self._some_at_a_time(self.checkpoint.spread, numbers):
-            self._spread(some, now)
+        self.move(numbers[-1], now)
         if self.checkpoint.spread == numbers[-1]:
             self._set_checkpoint(self.checkpoint.spread + 1, self.checkpoint.emptied)
-        for some in self._some_at_a_time(self.checkpoint.emptied, numbers):
-            blocks, _ = self._read(some, SOON)
+        for segment in numbers:
+            blocks, _ = self._read(segment, SOON)
             number = self.checkpoint.spread + 1
             self._write(number, blocks, (), now)
-            self._set_checkpoint(number, some[-1])
-            for segment in some:
-                self._log.remove(segment)
+            self._set_checkpoint(number, segment)
+            self._log.remove(segment)
         # The blocks that have emptied the log have numbers behind the numbers of its segments.
         self._log.go_on_behind(self.checkpoint.spread)
 
@@ -141,25 +135,23 @@ class Mover:
             else:
                 yield frame
 
-    def _spread(self, numbers: Sequence[int], now: int) -> None:
-        """Write what is due later, and what has ended, from the next segments to the slot files."""
-        self._write(numbers[-1], *self._read(numbers, LATER), now)
-        self._set_checkpoint(numbers[-1], self.checkpoint.emptied)
-        for number in numbers:
-            self.ids.spread(number)
+    def _spread(self, number: int, now: int) -> None:
+        """Write what is due later, and what has ended, from the next segment to the slot files."""
+        self._write(number, *self._read(number, LATER), now)
+        self._set_checkpoint(number, self.checkpoint.emptied)
+        self.ids.spread(number)
 
-    def _read(self, numbers: Iterable[int], kind: Kind) -> tuple[_Blocks, list[Taken | Ended]]:
-        """What these segments have for the slot files: messages of a kind, and ends. And records of ids."""
+    def _read(self, number: int, kind: Kind) -> tuple[_Blocks, list[Taken | Ended]]:
+        """What a segment has for the slot files: messages of a kind, and ends. And records of ids."""
         blocks = _Blocks(self._slots)
         records: list[Taken | Ended] = []
-        for number in numbers:
-            for frame in self.frames(number):
-                if frame.kind == kind:
-                    blocks.add(frame)
-                elif frame.kind in ENDS:
-                    blocks.end(frame)
-                if (record := record_of(frame)) is not None:
-                    records.append(record)
+        for frame in self.frames(number):
+            if frame.kind == kind:
+                blocks.add(frame)
+            elif frame.kind in ENDS:
+                blocks.end(frame)
+            if (record := record_of(frame)) is not None:
+                records.append(record)
         return blocks, records
 
     def _write(self, number: int, blocks: _Blocks, records: Iterable[Taken | Ended], now: int) -> None:
@@ -180,18 +172,6 @@ class Mover:
         """The slots that `move` writes from a segment: all but the slots that `move_soon` has written."""
         through, before = self._ahead
         return range(before if number <= through else 0, schedule.END)
-
-    def _some_at_a_time(self, after: int, numbers: Iterable[int]) -> Iterator[list[int]]:
-        """The segments behind `after`, some 32 MiB of them at a time."""
-        some: list[int] = []
-        for number in numbers:
-            if number > after:
-                some.append(number)
-                if sum(map(self._log.size, some)) >= _PIECE:
-                    yield some
-                    some = []
-        if some:
-            yield some
 
     def _set_checkpoint(self, spread: int, emptied: int) -> None:
         checkpoint = Checkpoint(spread, emptied)

@@ -296,7 +296,6 @@ def test_recovery_holds_a_part_of_a_long_log_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("purgatory.delayed.storage.store._LONG", 1 << 20)
-    monkeypatch.setattr("purgatory.delayed.storage.mover._PIECE", 1 << 18)
     store = Store(tmp_path, SLOT_MS, Disk(), NOW)
     for _ in range(16):
         store.commit([Put(LATER, None, bytes(64_000), soon=number % 2 == 0) for number in range(4)])

@@ -16,8 +16,6 @@ from tests.delayed.storage.store_run import NOW, StoreRun
 HOUR: Final = 3_600_000
 # Choices by chance of what survives, for each operation.
 CHOICES: Final = max(2, settings().max_examples // 12)
-# Bytes that recovery takes at a time: each segment alone, or all together.
-PIECES: Final = [1, 1 << 25]
 # Bytes of the log from which on it is moved when the store is opened: always, or never.
 LONG: Final = [0, 1 << 27]
 # Tests, so that several workers can share them.
@@ -116,7 +114,6 @@ def test_nothing_is_lost_or_doubled_wherever_the_power_goes_off(
             *(Survival(Random(f"{operation} {n}")) for n in range(CHOICES)),
         ]:
             found = run.after_power_cut(survival)
-            monkeypatch.setattr("purgatory.delayed.storage.mover._PIECE", survival.random.choice(PIECES))
             monkeypatch.setattr("purgatory.delayed.storage.store._LONG", survival.random.choice(LONG))
             found.open()
             found.check()
@@ -137,7 +134,6 @@ def test_nothing_is_lost_or_doubled_if_the_power_goes_off_again_and_again_during
             found = run
             for _ in range(random.randint(1, 3)):
                 found = found.after_power_cut(survival)
-                monkeypatch.setattr("purgatory.delayed.storage.mover._PIECE", random.choice(PIECES))
                 monkeypatch.setattr("purgatory.delayed.storage.store._LONG", random.choice(LONG))
                 found.disk.cut_power_at = random.randint(1, 60)
                 with suppress(PowerCut):

@@ -26,8 +26,6 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.patched = ExitStack()
         self.patched.enter_context(patch("secrets.randbits", Random(0).getrandbits))
-        # The log is recovered in pieces.
-        self.patched.enter_context(patch("purgatory.delayed.storage.mover._PIECE", 300))
         # Some logs are long.
         self.patched.enter_context(patch("purgatory.delayed.storage.store._LONG", 1_500))
         # Ids are compacted again and again.
