@@ -1,4 +1,4 @@
-"""The messages that are due soon, by due time: where they are, and not what is in them."""
+"""Where the messages are that are due soon, by due time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from purgatory.delayed.storage.index import Index, Moment
 class Agenda:
     """The positions and tokens of messages, by the millisecond in which they are due: 16 bytes for each.
 
-    Messages of the same millisecond keep their order. Adding and taking cost O(log milliseconds).
+    Messages of the same millisecond keep their order. Adding and taking a message cost O(log milliseconds).
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Agenda:
             moment = self._moments[due]
             if moment.taken < len(moment.positions):
                 return due
-            # All of it was taken or removed.
+            # All messages of this moment were taken or removed.
             heappop(self._dues)
             del self._moments[due]
         return None

@@ -1,4 +1,4 @@
-"""Group commit: those who wait at the same time share a sync."""
+"""Group commit: calls that wait at the same time share a sync."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ class Committer:
     def note(self, message: Message) -> None:
         """Write within 10 ms that a message was delivered. If that fails, it is written later.
 
-        Without it a message is delivered again after a crash, and no message is lost.
+        Without the note, the message is delivered again after a crash. No message is lost.
         """
         end = End(DELIVERED, message.token, message.due, message.name is not None)
         self._requests.append((end, message))
         self._plan(schedule.NOTE)
 
     def seal(self) -> asyncio.Future[int]:
-        """End the segment of the log behind all requests so far. Returns the last segment to spread."""
+        """End the segment of the log after all requests so far. Returns the last segment to spread."""
         future: asyncio.Future[int] = self._loop.create_future()
         self._requests.append(future)
         self._plan()
@@ -114,7 +114,7 @@ class Committer:
         while self._requests and seal is None and size < _BYTES and len(batch) < _REQUESTS:
             waiting = self._requests.popleft()
             if isinstance(waiting, asyncio.Future):
-                # What comes behind it goes to the next segment, or a busy log would never be sealed.
+                # Later requests go to the next segment. Otherwise a busy log would never be sealed.
                 seal = waiting
             else:
                 request, _ = waiting
@@ -162,7 +162,7 @@ class Committer:
                 seal.set_result(sealed)
 
     def _postpone(self, batch: list[_Waiting]) -> None:
-        """Keep the notes of a batch that found no room. Their messages are forgotten, which makes room."""
+        """Keep the notes of a batch that found no room. Their messages can be forgotten, which makes room."""
         for request, waiter in batch:
             if isinstance(waiter, Message):
                 self.loader.ended(waiter)

@@ -73,7 +73,7 @@ class Delivery:
             self._signals.release()
 
     async def run(self) -> None:
-        """Deliver until `close`, and then what is being delivered."""
+        """Deliver until `close`, and wait for the deliveries that are under way."""
         # anyio's task group cancels its tasks at each turn of the loop until they end. This one cancels once.
         async with asyncio.TaskGroup() as workers:
             for _ in range(self.workers):
@@ -124,7 +124,7 @@ class Delivery:
                 await self._try(attempt)
             finally:
                 del self.under_way[attempt.message.token]
-            # Neither of the two may have waited for anything.
+            # The other tasks of the loop get a turn, too.
             await asyncio.sleep(0)
 
     async def _try(self, attempt: Attempt[Message]) -> None:

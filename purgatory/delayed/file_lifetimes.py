@@ -1,4 +1,4 @@
-"""Which files hold messages that have not ended, and the removal of the others."""
+"""Which files hold messages that have not ended. The other files are removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger("purgatory.delayed")
 
 
 class FileLifetimes:
-    """Counts the messages that are due soon and have not ended, by file. The other files can go.
+    """Counts the messages that are due soon and have not ended, by file. A file without messages can go.
 
     `segments` has the number of messages that each segment of the log has at the start. Segments go in their
     order, because a later segment says how messages of earlier segments have ended.

@@ -1,4 +1,4 @@
-"""The horizon: what is due before it is soon, stays in the log, and has its place in the agenda."""
+"""The horizon. Messages before it are due soon: they stay in the log, and the agenda says where they are."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ logger = logging.getLogger("purgatory.delayed")
 
 @dataclass(eq=False, repr=False)
 class Horizon:
-    """All slots below the horizon `slot` are soon. What is scheduled for them stays in the log. Their files
-    are read, and nothing is written to them any more except that messages have ended.
+    """All slots before the horizon `slot` are soon. A new message for such a slot stays in the log. The file
+    of such a slot is read, and only the ends of messages are still written to it.
 
     The horizon moves on in a turn, every ten seconds. Then the log is spread, so that the files of the slots
-    that the horizon passes are complete. Another task indexes these: the agenda gets what is in them. When
-    there are too many positions in memory, it waits, and the log is spread all the same.
+    that the horizon passes are complete. Another task indexes these files: it puts their messages into the
+    agenda. It waits when there are too many positions in memory. The log is spread all the same.
 
     `seal` ends a segment of the log. `changed` is called when the agenda has got messages.
     """
@@ -47,12 +47,12 @@ class Horizon:
 
     def __post_init__(self) -> None:
         self._store = self.threads.store
-        # What the log has of what is due soon may be due later now, because the clock was set back.
+        # A message in the log may be due later than soon, because the clock was set back.
         self.slot = max(self._first_not_soon(), self._store.slots.slot_of(self.agenda.last_due or 0) + 1)
         # The first slot that is not indexed yet.
         self._indexed = 0
         self._progress = asyncio.Event()
-        # The slots below this one are to be indexed, except slots of which the log has something.
+        # The slots before this one are to be indexed, except the slots that are in the log, too.
         self._complete = 0
         self._in_log: dict[int, OSError] = {}
         self._to_index = asyncio.Event()
@@ -73,7 +73,7 @@ class Horizon:
             self.early.set()
 
     async def indexed(self, slot: int) -> OSError | None:
-        """Wait until a slot is indexed. Returns why, if it could not be. Raises OSError if no slot can be."""
+        """Wait until a slot is indexed. Returns the error of its file, or raises the error of all files."""
         while slot >= self._indexed:
             if self._stuck is not None:
                 raise copy(self._stuck)
@@ -96,8 +96,8 @@ class Horizon:
     async def _turn(self) -> OSError | None:
         """Spread the log, and let the slots be indexed that have become soon.
 
-        If the log cannot be spread, returns why. Then the slots are indexed of which the log has nothing.
-        Their deliveries make room where the disk is full.
+        If the log cannot be spread, returns why. Then only the slots are indexed that are not in the log.
+        Their deliveries make room on a full disk.
         """
         self.slot = slot = max(self.slot, self._first_not_soon())
         stuck: OSError | None = None
@@ -110,7 +110,7 @@ class Horizon:
                 stuck = error
                 in_log = await self.threads.search(self._store.mover.slots_in_log, sealed)
         except OSError as error:
-            # Nobody knows which slots the log has something of.
+            # Nobody knows which slots are in the log, too.
             self._fail(error)
             return error
         self._complete = slot
@@ -129,16 +129,16 @@ class Horizon:
         return await self.seal()
 
     async def _move_on(self, sealed: int) -> None:
-        # Their ends need not be written.
+        # Then the ends of their messages need not be written.
         await self.lifetimes.remove_slots()
         first = not self._complete
         if first:
-            # A crash may have left much in the log. What is soon comes before the rest.
+            # A crash may have left much in the log. The messages that are soon come first.
             async with self._files:
                 await self.threads.move(self._store.mover.move_soon, sealed, self.slot)
             self._complete = self.slot
             self._to_index.set()
-        # After that, the files that are read meanwhile are not written.
+        # After `move_soon`, the files that are read are not written.
         async with nullcontext() if first else self._files:
             await self.threads.move(self._store.mover.move, sealed, int(self.clock() * 1000))
         await self.lifetimes.remove_segments()
@@ -185,13 +185,13 @@ class Horizon:
         self._pass(end)
 
     def _pass(self, slot: int) -> None:
-        """All slots below `slot` are indexed, or cannot be."""
+        """All slots before `slot` are indexed, or cannot be indexed."""
         self._indexed = max(self._indexed, slot)
         progress, self._progress = self._progress, asyncio.Event()
         progress.set()
 
     def _fail(self, error: OSError) -> None:
-        """No slot can be indexed. Those who cancel need not wait."""
+        """No slot can be indexed. A call that cancels a message need not wait."""
         self._stuck = error
         self._pass(0)
 

@@ -39,10 +39,10 @@ logger = logging.getLogger("purgatory.delayed")
 
 
 class Loader:
-    """Knows which messages are due soon, and where they are. Reads them, and parks them in a purgatory.
+    """Knows where the messages are that are due soon. Reads them, and parks them in a purgatory.
 
-    What is scheduled for a slot that is soon goes to the agenda at once. What is in the slot files goes there
-    when the `horizon` passes their slots.
+    A new message whose slot is soon goes to the agenda at once. The messages of a slot file go there when the
+    `horizon` passes their slot.
     """
 
     def __init__(
@@ -79,7 +79,6 @@ class Loader:
         return self._store.slots.slot_of(due) < self.horizon.slot
 
     def stored(self, put: Put, stored: Stored) -> None:
-        """Take care of a new message."""
         self.horizon.log_has_grown()
         if not put.soon:
             return
@@ -135,7 +134,7 @@ class Loader:
         return not attempt.failures and self._clock() < attempt.at
 
     def put_back(self, message: Message) -> None:
-        """Let a message whose time has not come leave the memory. It is read again before it is due."""
+        """Take a message out of memory until it is read again before it is due."""
         self.room.left(message)
         self._put(message.location)
 
@@ -154,7 +153,7 @@ class Loader:
                     await self._changed.wait()
 
     def _pause(self) -> float:
-        """Seconds until there may be something to read, or a message that has to follow the wall clock."""
+        """Seconds until there may be something to read, or a message must follow the wall clock."""
         due = self._agenda.next_due
         if due is None:
             return schedule.LOOK if self.room.loaded else inf
@@ -175,7 +174,7 @@ class Loader:
                     new = self._agenda.take(self._now() + schedule.AHEAD, min(_PIECE, room))
                     self._next.extend(map(Attempt, new))
                     self.horizon.taken.set()
-                # Both get their turn. The messages that fail hold up no others, and no others hold them up.
+                # New messages and messages that have failed both get their turn.
                 self._next.extend(self.room.take_again(_PIECE))
             if not self._next:
                 return False
@@ -201,9 +200,8 @@ class Loader:
         if now - self._unreadable.setdefault(location.token, now) < schedule.LOST:
             self.room.wait_again(location, failures, schedule.UNREADABLE)
         else:
-            logger.error(
-                "%s: a message due at %d was lost: it cannot be read", self._store.path, location.due
-            )
+            words = "%s: a message due at %d was lost: it cannot be read"
+            logger.error(words, self._store.path, location.due)
             self.ended(location)
 
     def _follow_clock(self) -> None:
@@ -223,7 +221,7 @@ class Loader:
             yield piece
 
     async def pending(self) -> AsyncIterator[list[Message]]:
-        # It keeps the list of what only the log has short. On a full disk the list is long.
+        # Then few messages are in the log alone. On a full disk there are many.
         with suppress(OSError):
             await self.horizon.spread()
         messages = self._store.pending()
@@ -231,7 +229,7 @@ class Loader:
             yield piece
 
     async def close(self) -> None:
-        """End the threads, when they have done what they were told. The messages stay on the disk."""
+        """End the threads after the calls that they have. The messages stay on the disk."""
         async with self._reading:
             self._closed = True
             self.horizon.close()

@@ -134,7 +134,7 @@ class DelayedMessages:
         or cancel other messages. After `close_timeout` seconds, or at once when an exception leaves the block
         or the task is cancelled, it cancels them, and they come again at the next opening. A warning names
         the deliveries that it waits for. It always waits for the disk. Raises StoreFailed when a sync has
-        failed, and whatever else has ended the store. A second call does so, too.
+        failed, or the error that has ended the store. A second call does the same.
         """
         assert self._store is not None
         await self._store.close(exception, self._close_timeout)
@@ -191,7 +191,7 @@ class DelayedMessages:
     async def find(self, id: str) -> Receipt | None:
         """The receipt of the message with this id that is still to come; None if there is none.
 
-        It knows the ids that users chose. The cost is a look into a file of some thousand ids.
+        It knows the ids that users chose. It reads a file of some thousand ids.
         """
         check_id(id)
         found = await self._opened().committer.submit(Find(id))
@@ -201,9 +201,8 @@ class DelayedMessages:
     async def pending(self) -> AsyncIterator[PendingMessage]:
         """The messages that are still to come, in no certain order.
 
-        One that comes or ends meanwhile may be among them or not. It reads the log and all slot files, and
-        holds some hundred messages at a time. Raises OSError, and PurgatoryClosed when the store is closed
-        meanwhile.
+        A message that comes or ends meanwhile may be missing. It reads the log and all slot files, and holds
+        up to 1,000 messages at a time. Raises OSError, and PurgatoryClosed when the store closes meanwhile.
         """
         async for piece in self._opened().loader.pending():
             for message in piece:

@@ -29,7 +29,7 @@ logger = logging.getLogger("purgatory.delayed")
 class OpenStore:
     """Writes, loads and delivers the messages of `store`, from now until `close`. `thread` writes the log.
 
-    `failure` is why it takes and delivers nothing more. `ended` is set then, and when it is closed.
+    `failure` says why the store takes and delivers nothing more. `ended` is set then, and after `close`.
     """
 
     store: Store
@@ -39,13 +39,7 @@ class OpenStore:
     new_delivery: Callable[[Loader, Committer], Delivery]
 
     def __post_init__(self) -> None:
-        self.loader = Loader(
-            self.store,
-            self.purgatory,
-            self.clock,
-            lambda message: self.delivery.due(message),
-            lambda: self.committer.seal(),
-        )
+        self.loader = Loader(self.store, self.purgatory, self.clock, self._due, self._seal)
         self.committer = Committer(self.store, self.thread, self.loader, self.fail)
         self.delivery = self.new_delivery(self.loader, self.committer)
         self.is_open = True
@@ -129,16 +123,16 @@ class OpenStore:
             try:
                 await self.loader.horizon.spread()
             except OSError as error:
-                # The next opening finds them there.
+                # The next opening finds the messages there.
                 logger.error("%s: messages stay in the log: %s", self.store.path, error)
             except BaseException as error:
                 # The threads and the lock must not stay.
                 self.fail(error)
         await self.loader.close()
-        # Nothing is parked any more.
+        # From now on, no message is parked.
         await self.purgatory.aclose(cancel_pending=True)
         try:
-            # Behind all that was submitted.
+            # After all requests.
             await self.committer.close()
         finally:
             await asyncio.get_running_loop().run_in_executor(self.thread, self.store.close)

@@ -10,23 +10,23 @@ HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
 # From 1970, before or after: 35,000 years. Up to there, seconds as a float keep each millisecond.
 FARTHEST: Final = 1 << 50
-# A slot behind the slot of any due time.
+# A slot after the slot of any due time.
 END: Final = 1 << 63
 # Between two turns. Each turn moves the log to the slot files, and the horizon on.
 TURN: Final = 10_000
-# What is due within this time is soon. A slot becomes soon in a turn, and is indexed before the next one.
+# A message that is due within this time is soon. Its slot is indexed a turn before it is read, at least.
 SOON: Final = 2 * TURN
-# The wall clock may have been set back by this much while a store was closed, and its log need not move.
+# If the wall clock was set back by no more than this while a store was closed, its log need not move.
 SET_BACK: Final = 40_000
 # A message is read this long before it is due.
 AHEAD: Final = 1_000
 
 # Seconds, as on the loop's clock.
 
-# A thread that works for long pauses so long now and then. Otherwise it would keep the interpreter for 5 ms
-# at a time (sys.getswitchinterval), and the event loop would wait at each turn.
+# A thread that works for long makes pauses of this length. Otherwise it would keep the interpreter for 5 ms
+# at a time (sys.getswitchinterval), and the event loop would wait for it at each turn.
 PAUSE: Final = 1e-5
-# Messages that ended are noted after this time, if no call writes to the log before.
+# The log says after this time that a message was delivered, if no call writes to the log before.
 NOTE: Final = 0.01
 # Between two reads, at least, when all that is due within `AHEAD` has been read.
 BETWEEN_READS: Final = 0.02
@@ -42,7 +42,7 @@ LOST: Final = 3_600.0
 LONGEST_BACKOFF: Final = 60.0
 # Closing waits this long for deliveries before a warning names them.
 PATIENCE: Final = 1.0
-# From the deadline of a durable operation until its message is due. The purgatory ends it before that.
+# From the deadline of a durable operation until its message is due. The purgatory ends the operation before.
 GRACE: Final = 1.0
 # The deadline of a durable operation that was rescheduled to have none: a century.
 NEVER: Final = 100 * 365.25 * 86_400
@@ -54,7 +54,7 @@ def slot_of(due: int, slot_ms: int) -> int:
 
 
 def horizon(now: int, slot_ms: int) -> int:
-    """The first slot that is not soon. What is due before it stays in the log until it is delivered."""
+    """The first slot that is not soon. A message before it stays in the log until it is delivered."""
     return slot_of(now + SOON, slot_ms) + 1
 
 

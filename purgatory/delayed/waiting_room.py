@@ -13,10 +13,10 @@ from purgatory.delayed.message import Location, Message
 
 M = TypeVar("M")
 
-# Messages that are in memory, at most, and bytes of their payloads, after which no more are read.
+# The most messages in memory, and bytes of their payloads, after which no more messages are read.
 _MESSAGES: Final = 10_000
 _BYTES: Final = 1 << 26
-# Messages that wait for another attempt, after which no new ones are read. Each takes some 600 bytes.
+# While so many messages wait for another attempt, no new ones are read. Each takes some 600 bytes.
 _RETRYING: Final = 1_000_000
 
 
@@ -58,8 +58,8 @@ class WaitingMessage(DelayedOperation[None]):
 
 @dataclass(eq=False, repr=False)
 class WaitingRoom:
-    """Messages that wait in a purgatory. The payload of a message that waits for another attempt is on the
-    disk, and is read again for it. The other payloads are in memory.
+    """Messages that wait in a purgatory. While a message waits for another attempt, its payload is on the
+    disk only. The other payloads are in memory.
 
     `due` gets each message at its time. `early` gets a message whose time is far away again, because the wall
     clock was set back: it would take the room of others for long. `changed` is called when there is something
@@ -140,7 +140,7 @@ class WaitingRoom:
         return Attempt(message, failures, at)
 
     def follow_clock(self) -> None:
-        """Let all messages that wait for their due time follow the wall clock, which was set."""
+        """The wall clock was set. Messages that wait for their due time follow it."""
         for operation in self.purgatory.operations():
             if isinstance(operation, WaitingMessage) and isinstance(operation.attempt.message, Message):
                 seconds = operation.attempt.at - self.clock()
@@ -149,7 +149,6 @@ class WaitingRoom:
                 else:
                     operation.cancel()
                     self.early(operation.attempt.message)
-            # The next attempt follows the loop's clock.
 
     def _enter(self, message: Message) -> None:
         if not self.loaded:
@@ -171,7 +170,7 @@ class WaitingRoom:
         elif seconds > schedule.AHEAD / 1000:
             self.early(message)
         elif seconds > 0:
-            # A small step back; or the two clocks do not go at the same speed.
+            # The wall clock made a small step back, or goes more slowly than the loop's clock.
             self._wait(operation.attempt)
         else:
             self.due(Attempt(message, failures, at))

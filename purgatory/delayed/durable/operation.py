@@ -61,7 +61,7 @@ class DurableOperation(DelayedOperation[R]):
     def __await__(self) -> Generator[Any, None, R]:
         """The result, as soon as there is one. Raises as awaiting a `DelayedOperation` does."""
         if not settled(self):
-            # As a companion, which is not in the way of the operation's end when its task is cancelled.
+            # A companion: when its task is cancelled, the operation goes on.
             waiter = future_for(self)
             accompany(self, waiter)
             try:

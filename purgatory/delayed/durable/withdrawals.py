@@ -1,4 +1,4 @@
-"""The messages of operations that have ended, on their way from the disk."""
+"""Takes the messages of operations that have ended from the disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger("purgatory.delayed")
 
 
 class Withdrawals:
-    """Observes a purgatory, and cancels the messages of operations that have ended, whose owner it is.
+    """Observes a purgatory. When an operation has ended that is registered with it, it cancels the message.
 
     `gone` gets the id of each message.
     """

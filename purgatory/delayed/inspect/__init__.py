@@ -1,1 +1,1 @@
-"""What is in a directory, for whoever looks from outside."""
+"""Lists what is in a directory, from outside."""

@@ -37,7 +37,7 @@ class Amount:
 class Inspection:
     """What is pending, and what the directory consists of.
 
-    `hours` has what is due in each hour since the epoch, in order. What is `in_log` is in the log alone.
+    `hours` counts the messages of each hour since the epoch, in order. Some are only `in_log`.
     `slot` is the length of a slot in seconds. `damaged` says what cannot be read, and is lost.
     """
 

@@ -14,15 +14,15 @@ _OPEN: Final = 128
 
 
 Append = Callable[[Path, bytes | bytearray, int], int]
-"""Appends to a file, behind zeros up to an alignment. Returns the new size of the file."""
+"""Appends data to a file, after zeros up to an alignment. Returns the new size of the file."""
 
 
 @contextmanager
 def appending(disk: Disk) -> Iterator[Append]:
-    """Appends to files. All of it is on the disk behind the ``with`` block.
+    """Appends data to files. All data is on the disk after the ``with`` block.
 
-    When an OSError leaves the block, because a file found no room, all of it is taken back. Otherwise each
-    attempt on a full disk would leave something, and take the room that others need.
+    When an OSError leaves the block, because a file found no room, all data is taken back. Otherwise each
+    attempt on a full disk would leave a part, and take the room that others need.
     """
     sizes: list[tuple[Path, int]] = []
     # Not synced yet.
@@ -53,7 +53,7 @@ def appending(disk: Disk) -> Iterator[Append]:
         sync()
     except OSError:
         close()
-        # What stays nevertheless is harmless.
+        # If some data stays, it is harmless.
         for path, size in reversed(sizes):
             with suppress(OSError):
                 disk.truncate(path, size)

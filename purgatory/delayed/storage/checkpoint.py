@@ -41,7 +41,7 @@ class Checkpoint(NamedTuple):
     """How far the log has moved on.
 
     What is due later is in the slot files, up to the segment `spread`. What was due soon is there, too, up to
-    the segment `emptied`. `spread` is behind the last segment while a long log moves as a whole.
+    the segment `emptied`. `spread` is after the last segment while a long log moves as a whole.
     """
 
     spread: int = 0

@@ -172,7 +172,7 @@ class Disk:
         self.sync_directory(path.parent)
 
     def truncate(self, path: Path, size: int) -> None:
-        """Cut off what a file has behind `size`. A crash may bring it back."""
+        """Cut a file off after `size` bytes. A crash may bring them back."""
         os.truncate(path, size)
 
     def remove(self, path: Path) -> None:

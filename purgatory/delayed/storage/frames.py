@@ -28,7 +28,7 @@ _CHECKED_AT: Final = HEADER_SIZE - _CHECKED.size
 MAX_ID: Final = 1 << 10
 MAX_PAYLOAD: Final = 1 << 26
 MAX_REASON: Final = 1000
-# A dead letter has all of it, and two lengths. A damaged length cannot make a reader ask for more.
+# A dead letter has all three, and two lengths. A damaged length cannot make a reader ask for more.
 _MAX_BODY: Final = 2 * _ID_LENGTH.size + MAX_REASON + MAX_ID + MAX_PAYLOAD
 # Bytes that one read of a scan takes at least: some 120 messages, or 560 notes that a message has ended.
 _PIECE: Final = 1 << 14
@@ -48,7 +48,7 @@ class Kind(IntEnum):
     # The message with this token is not to be delivered.
     CANCELLED = 3
     DELIVERED = 4
-    # The frames behind this one come from the segments (token, due] of the log.
+    # The frames after this one come from the segments (token, due] of the log.
     BLOCK = 5
     # A message that could not be delivered.
     DEAD = 6
@@ -104,7 +104,7 @@ def encode(salt: int, kind: int, due: int, token: int, body: bytes = b"") -> byt
     """A frame.
 
     `salt` is a random number of the store, below 2**32. With it, no payload can look like a frame to a
-    reader that looks for the next frame behind a damaged one.
+    reader that looks for the next frame after a damaged one.
     """
     length = len(body)
     crc = crc32(body, crc32(_CHECKED.pack(kind, due, token), salt ^ length))
@@ -157,7 +157,7 @@ def decode(salt: int, data: bytes, at: int, offset: int) -> list[Frame]:
 def _length(data: bytes, at: int) -> int:
     """How many bytes the frame at index `at` has in all, or its header. 0 for what is no frame."""
     if len(data) - at < HEADER_SIZE:
-        # What is there must be the start of a frame.
+        # These bytes must be the start of a frame.
         return HEADER_SIZE if data.startswith(_MAGIC_BYTES[: len(data) - at], at) else 0
     magic, length, *_ = _HEADER.unpack_from(data, at)
     return HEADER_SIZE + int(length) if magic == _MAGIC and length <= _MAX_BODY else 0

@@ -112,7 +112,7 @@ class Ids:
         recent = self._in_memory()
         newest = next((each.taken[hashed] for each in reversed(recent) if hashed in each.taken), None)
         if newest is not None:
-            # Its end comes behind it, and so is in memory, too.
+            # Its end comes later in the log, and so is in memory, too.
             return None if _has_ended(newest.token, recent, b"") else newest
         stored = self._stored(bucket_of(hashed))
         for token, due, _, payload, _ in _find(stored, 16, hashed):
@@ -130,7 +130,7 @@ class Ids:
             return list(self._recent.values())
 
     def add(self, records: Iterable[Taken | Ended], segment: int, over: Over, append: Append) -> None:
-        """Write the records of a segment to the disk, twice without harm, and forget what is `over`."""
+        """Write the records of a segment to the disk. It can be repeated. Records that are `over` can go."""
         buckets: defaultdict[int, bytearray] = defaultdict(bytearray)
         for record in records:
             buckets[bucket_of(record.token)] += _pack(record, segment)

@@ -12,7 +12,7 @@ from purgatory.delayed.storage.frames import Damage, Frame, unhurried
 
 # A position in a slot file is an offset. A position in the log is this bit, the segment and the offset.
 _IN_LOG: Final = 1 << 63
-# A segment ends behind 16 MiB and one commit.
+# A segment ends after 16 MiB and one commit.
 _OFFSET_BITS: Final = 28
 # Bytes of a token.
 _TOKEN: Final = 8
@@ -73,7 +73,7 @@ class Found:
 
     def pending(self) -> Iterator[Place]:
         """The messages that have not ended."""
-        ended = set(self._ended)
+        ended = set(unhurried(self._ended))
         for message in unhurried(zip(*self._columns, strict=True)):
             token = message[2]
             if token not in ended:

@@ -1,4 +1,4 @@
-"""The write-ahead log: what is in it is durable."""
+"""The write-ahead log. A message in it is durable."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Log:
     def numbers(self) -> list[int]:
         return sorted(int(name) for name in self._disk.names(self._directory) if name.isdigit())
 
-    def go_on_behind(self, number: int) -> None:
+    def go_on_after(self, number: int) -> None:
         """Let the next segment have a larger number than this one."""
         self._next = max(self._next, number + 1)
 
     def append(self, data: bytes) -> tuple[int, int]:
         """Append `data` and sync. Returns the segment and the offset at which it begins.
 
-        Raises OSError when it cannot be written, for example because the disk is full. Nothing of it stays
-        then, and the next call may succeed. Raises StoreFailed when a sync fails, and from then on.
+        Raises OSError when the data cannot be written, for example because the disk is full. Then no part of
+        the data stays, and the next call may succeed. Raises StoreFailed when a sync fails, and from then on.
         """
         if self._failure is not None:
             raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
@@ -57,7 +57,7 @@ class Log:
             try:
                 file.append(data)
             finally:
-                # Also when it has failed: a part of it must not come back after a crash.
+                # Also after an error: no part of the data must come back after a crash.
                 file.sync()
         except StoreFailed as error:
             self._failure = error
@@ -102,7 +102,7 @@ class Log:
         """Write the last segment again, so that all that can be read of it is on the disk for certain.
 
         The last commit before a crash may not be synced, or its sync may have failed. The system may show it
-        nevertheless, and a second sync would not tell.
+        all the same, and a second sync would report no error.
         """
         self._disk.replace(self._path(number), self._disk.read(self._path(number)) or b"")
 

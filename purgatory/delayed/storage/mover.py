@@ -63,8 +63,8 @@ class _Blocks:
 class Mover:
     """Writes what is due later to the slot files, with the records of ids, and then the checkpoint.
 
-    It can be repeated after an OSError, and after a crash at any point: a block takes the place of what is
-    there of it. `report` gets what is damaged in the log.
+    After an OSError, and after a crash at any point, it can be repeated: a block takes the place of the part
+    that was written before. `report` gets what is damaged in the log.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Mover:
         self._report = report
         self.ids = Ids(disk, path / "ids")
         self.checkpoint = Checkpoint.read(disk, path)
-        # The last segment of the last `move_soon`, and the slot behind the slots that it has written.
+        # The last segment of the last `move_soon`, and the first slot that it has not written.
         self._ahead = (0, 0)
 
     def move(self, through: int, now: int) -> None:
@@ -103,7 +103,7 @@ class Mover:
 
         A crash leaves the rest of the log. The next attempt writes the same block with the same number again,
         which takes the place of what this one has written. So it must be known that a move has begun: then
-        the checkpoint is behind the last segment.
+        the checkpoint is after the last segment.
         """
         self.move(numbers[-1], now)
         if self.checkpoint.spread == numbers[-1]:
@@ -114,8 +114,8 @@ class Mover:
             self._write(number, blocks, (), now)
             self._set_checkpoint(number, segment)
             self._log.remove(segment)
-        # The blocks that have emptied the log have numbers behind the numbers of its segments.
-        self._log.go_on_behind(self.checkpoint.spread)
+        # The blocks that have emptied the log have larger numbers than its segments.
+        self._log.go_on_after(self.checkpoint.spread)
 
     def slots_in_log(self, through: int) -> set[int]:
         """The slots whose files lack something that the segments up to `through` have."""

@@ -66,7 +66,7 @@ class SlotFiles:
         return slots
 
     def find(self, slot: int) -> Found:
-        """What a slot file has. It reads all of it, because a cancellation comes behind its message."""
+        """What a slot file has. It reads the whole file, because a cancellation comes after its message."""
         file = self.open(slot)
         if file is None:
             return Found()

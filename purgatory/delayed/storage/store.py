@@ -41,9 +41,9 @@ class Store:
     These threads may use it at a time: one that writes the log (`commit`, `log.seal`), one that makes every
     `change` of other files, and any number that read.
 
-    What is written goes to the log first, then to the slot files and their directories, then to the
-    checkpoint. Then the segment of the log is removed. After a crash at any point, the log has what the slot
-    files do not have for certain.
+    A message is written to the log first, then to its slot file, whose directory is synced, and then the
+    checkpoint is written. Only then its segment of the log is removed. So after a crash at any point, the log
+    has all messages that may be missing in the slot files.
     """
 
     def __init__(self, path: Path, slot_ms: int, disk: Disk, now: int) -> None:
@@ -60,7 +60,7 @@ class Store:
             self._lock = disk.lock(path / "lock")
         except BlockingIOError:
             raise StoreLocked(f"{path} is open already: one object in one process can use it") from None
-        # What was damaged so far.
+        # The damages that were logged.
         self._reported: set[tuple[str, Damage]] = set()
         # Why the thread that changes other files cannot go on.
         self._failure: StoreFailed | None = None
@@ -89,8 +89,8 @@ class Store:
     def commit(self, requests: Sequence[Request]) -> list[Answer]:
         """Write the requests to the log with one sync, and answer each: see `Commit`.
 
-        Raises OSError if the disk is full, for example: then nothing of it was written. Raises StoreFailed
-        when nobody knows what was written.
+        Raises OSError if the disk is full, for example: then nothing was written. Raises StoreFailed when
+        nobody knows what was written.
         """
         commit = Commit(self._salt, self.ids, requests)
         if not commit.data:
@@ -98,7 +98,7 @@ class Store:
         try:
             segment, offset = self.log.append(bytes(commit.data))
         finally:
-            # When the directory is gone, an open file takes it still.
+            # When the directory is gone, the data can still be written to the open file.
             self._check_directory()
         for note in commit.notes:
             self.ids.note(segment, note)
@@ -122,7 +122,7 @@ class Store:
     def _check_directory(self) -> None:
         """Raise StoreFailed if the directory was removed or renamed, or another one is in its place.
 
-        Its files look empty or missing then, and what is written to an open file is lost with it.
+        Then its files look empty or missing, and data that is written to an open file is lost.
         """
         if not self._disk.holds(self._lock, self.path / "lock"):
             raise StoreFailed(f"{self.path} was removed, renamed or replaced while it was open")
@@ -135,7 +135,7 @@ class Store:
         return Index([found])
 
     def read(self, locations: Iterable[Location]) -> list[Message | OSError | None]:
-        """The messages at these locations. It stops behind 8 MiB of payloads.
+        """The messages at these locations. It stops after 8 MiB of payloads.
 
         None stands for a damaged message, and an OSError for one that cannot be read now. Both are logged.
         """
@@ -159,7 +159,7 @@ class Store:
         return Pending(self.log, self.slots, self._report).messages(self.mover.checkpoint)
 
     def _report(self, what: str, damage: Damage) -> None:
-        """Log what is damaged. The same bytes are read several times, and are logged once."""
+        """Log what is damaged. The same bytes are read several times, but logged once."""
         if (what, damage) not in self._reported:
             self._reported.add((what, damage))
             size = damage.end - damage.offset
@@ -188,7 +188,7 @@ class Store:
         """
         spread, emptied = self.mover.checkpoint
         numbers = self.log.numbers()
-        self.log.go_on_behind(max([spread, *numbers]))
+        self.log.go_on_after(max([spread, *numbers]))
         self.log.remove_left_over()
         for number in numbers:
             if number <= emptied:

@@ -24,7 +24,7 @@ def disk() -> SimulatedDisk:
 
 def opened(disk: SimulatedDisk, next_number: int) -> Log:
     log = Log(disk, DIRECTORY, SALT)
-    log.go_on_behind(next_number - 1)
+    log.go_on_after(next_number - 1)
     return log
 
 
