@@ -60,7 +60,7 @@ class AsyncDelayedOperation(DelayedOperation[R]):
         if type(self).condition is AsyncDelayedOperation.condition:
             raise TypeError(f"{type(self).__name__} must override condition(), which every evaluation awaits")
         super().__init__(timeout)
-        # That of the last offer.
+        # The evaluator of the last offer.
         self._evaluator: Evaluator | None = None
 
     async def condition(self) -> R | Literal[False] | None:

@@ -17,18 +17,18 @@ from purgatory._core.watch_list import Chunk, operations_at
 
 # A timer that came due during a slice runs in the first turn, behind the task that pauses. It wakes its own
 # task, which runs in the second turn. With fewer turns a task that sleeps for a millisecond waits for two or
-# three slices instead of one. A task that an operation wakes runs in the first turn, and that of
-# `purgatory.web.poll` in the second one, because it is interrupted first.
+# three slices instead of one. A task that an operation wakes runs in the first turn. A task in
+# `purgatory.web.poll` runs in the second one, because it is interrupted first.
 TURNS: Final = 3
 
 # The first slice takes this share of the time, and no slice takes a smaller one. An answer to a client takes
 # about twenty times as long as the end of the operation that it waited for, or longer.
 LEAST: Final = 1 / 64
 
-# When one in so many of those who were woken asks again, the others wait behind these.
+# If more than 1 in 8 woken clients have asked again, the clients that are still waiting come first.
 OVERTAKEN: Final = 8
 
-# No slice lasts longer than so many times `slice_seconds`.
+# The longest slice, in `slice_seconds`.
 LONGEST: Final = 200
 
 
@@ -50,7 +50,7 @@ class Pace:
     def __init__(self, slice_seconds: float) -> None:
         self._clock = clock_of(asyncio.get_running_loop())
         self._slice_seconds = slice_seconds
-        # How long the next slice may last.
+        # The seconds that the next slice may last.
         self.seconds = slice_seconds * LEAST
         self._began = self._clock()
         # Whether the pause was longer than the slice before it.
@@ -80,10 +80,10 @@ class Pace:
     def heed(self, ended: int, newcomers: int) -> None:
         """After a pause: so many have ended by this work, and so many wait that have come since it began.
 
-        When those who were woken ask again, the loop serves them in each pause, before it wakes the others.
-        Mostly that takes longer than an answer. So there are no more pauses for a while. With 5,000 long
-        polls that ask again at once, the p99 is then 1.1 times that of an asyncio.Event. With pauses it is
-        6 times that (`python -m benchmarks longpoll --only wake-again`).
+        When woken clients ask again, the loop serves them in each pause, before it wakes the others. Mostly
+        that takes longer than an answer. So there are no more pauses for a while. With 5,000 long polls that
+        ask again at once, the p99 is then 1.1 times the p99 of an asyncio.Event. With pauses it is 6 times as
+        long (`python -m benchmarks longpoll --only wake-again`).
         """
         if self._behind and newcomers * OVERTAKEN > self._seen > 0:
             self.seconds = LONGEST * self._slice_seconds
@@ -104,7 +104,7 @@ class Sweep:
         self._checker = checker
         self._engine = engine = checker.engine
         self._key = key
-        # Where the next slice goes on: in this chunk, after the operation of this number. None at the end.
+        # The next slice goes on in this chunk, after the operation of this number. It is None at the end.
         self._chunk: Chunk | None = None
         self._after = 0
         # The first chunk of the list. It stays as long as there is anything left to try.
@@ -114,7 +114,7 @@ class Sweep:
         self._tried = 0
         self.completed = 0
         place = engine.watchers.on(key)
-        # In a hook it is the outermost call's work. An eager task would run it on the hook's stack.
+        # In a hook, the outermost call checks the key. An eager task would do it on the hook's stack.
         if isinstance(place, Chunk) and engine.queue.level == IDLE:
             engine.check_thread()
             self._chunk = self._first = place
@@ -123,30 +123,28 @@ class Sweep:
 
     def step(self, seconds: float) -> bool:
         """Run a slice of so many seconds. Returns whether there is more to do."""
-        begin = self._chunk  # mypy would take the field for a chunk in all of this.
-        if begin is None:
+        chunk = self._chunk
+        if chunk is None:
             return False
         engine = self._engine
         queue = engine.queue
         level = queue.level
         queue.level = max(level, TRYING)
+        try_chunk = self._checker.try_chunk
         whole = False
         try:
             until = engine.timer.clock() + seconds
-            while self._chunk is not None:
-                self._after, tried, completed = self._checker.try_chunk(
-                    self._chunk, self._after, self._newest, until, NO_LIMIT
-                )
+            while chunk is not None:
+                self._after, tried, completed = try_chunk(chunk, self._after, self._newest, until, NO_LIMIT)
                 self._tried += tried
                 self.completed += completed
                 if self._after:
                     break
-                self._chunk = self._chunk.following
+                chunk = chunk.following
             whole = True
         finally:
-            if not whole:
-                # A hook has raised. The checker has asked for another check of the key.
-                self._chunk = None
+            # When a hook has raised, the checker has asked for another check of the key.
+            self._chunk = chunk if whole else None
             self.completed += queue.leave(level, whole)
         if self._chunk is None:
             self._tell()
@@ -159,7 +157,7 @@ class Sweep:
         first = cast(Chunk, self._first)
         chunk = first.previous or first
         count = 0
-        # From the end of the list, where they are.
+        # They are at the end of the list.
         while chunk.operations and chunk.operations[-1]._parked > self._newest:
             count += len([each for each in chunk.operations if each._parked > self._newest])
             if chunk is first:

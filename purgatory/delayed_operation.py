@@ -82,8 +82,8 @@ class DelayedOperation(Operation, Generic[R]):
         """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation.
 
         Raises OperationWithdrawn when somebody else withdraws it. Raises RuntimeError for an operation that
-        was not offered yet, and in another event loop than that of its purgatory, because there the task
-        would wait forever.
+        was not offered yet, and in another event loop than the purgatory's, where the task would wait
+        forever.
         """
         if not settled(self):
             # Each task gets a future of its own, for its wake-up only. Cancelling a task cancels the future
@@ -136,7 +136,7 @@ def _methods(kind: type) -> Iterator[FunctionType]:
                 yield function
 
 
-# In these, the name of the first parameter may be that of something else.
+# Inside these, the name of the first parameter may mean something else.
 _INNER: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 

@@ -6,17 +6,15 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
-from purgatory._core.operation import Operation, named
+from purgatory._core.operation import named
 from purgatory._core.outcome import FAILED, Failure, OperationState, Timing
 from purgatory._core.watch_list import Chunk
 from purgatory._core.watchers import keys_at
 from purgatory.delayed_operation import DelayedOperation
 
 __all__ = [
-    "OUTCOMES",
     "KeyObserver",
     "Observer",
-    "PurgatoryStatistics",
     "Timing",
     "arrival",
     "ended",
@@ -64,7 +62,7 @@ class KeyObserver(Protocol):
         """
 
 
-def ended(operation: Operation) -> tuple[tuple[Hashable, ...], OperationState, float, float]:
+def ended(operation: DelayedOperation[Any]) -> tuple[tuple[Hashable, ...], OperationState, float, float]:
     """The keys, the state, the timeout and the deadline of an operation that has ended.
 
     The times are seconds. Infinity means that there was none. A key that was named twice is there twice.
@@ -72,17 +70,17 @@ def ended(operation: Operation) -> tuple[tuple[Hashable, ...], OperationState, f
     return named(operation._watched), operation._state, operation._timeout, operation._deadline
 
 
-def exception_of(operation: Operation) -> BaseException | None:
+def exception_of(operation: DelayedOperation[Any]) -> BaseException | None:
     """The exception of a FAILED operation. Unlike `exception()`, this does not count as having seen it."""
     return cast(Failure, operation._outcome).exception if operation._state is FAILED else None
 
 
-def arrival(operation: Operation) -> int:
+def arrival(operation: DelayedOperation[Any]) -> int:
     """The place of an operation in the order in which its purgatory parked operations. The first has 1."""
     return operation._parked
 
 
-def watched_keys(operation: Operation, limit: int) -> tuple[tuple[Hashable, ...], int]:
+def watched_keys(operation: DelayedOperation[Any], limit: int) -> tuple[tuple[Hashable, ...], int]:
     """The first `limit` keys of a pending operation, and how many keys it has. O(limit)."""
     record = operation._watched
     if isinstance(record, Chunk):
@@ -93,7 +91,7 @@ def watched_keys(operation: Operation, limit: int) -> tuple[tuple[Hashable, ...]
     return shown[:limit], count - len(keys) + len(shown)
 
 
-def timing_of(operation: Operation) -> Timing | None:
+def timing_of(operation: DelayedOperation[Any]) -> Timing | None:
     """The timing of an operation. None when it was offered before the first observer came."""
     try:
         timing = operation._timing
@@ -125,7 +123,7 @@ class PurgatoryStatistics:
     completed: int
     """Operations whose condition held, since the start."""
     expired: int
-    """Operations that their timeout, or closing, ended."""
+    """Operations that ended by their timeout, or by closing."""
     cancelled: int
     """Operations that were withdrawn."""
     failed: int

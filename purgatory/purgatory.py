@@ -48,10 +48,10 @@ class Purgatory(SynchronousPurgatory):
 
     Bulk work (expiring, `sweep`, closing) holds the loop for `slice_seconds` at a time, together with the
     tasks that it wakes. Where other work holds the loop for longer between two slices, the next slice takes
-    as long as that did. So bulk work gets half of a busy loop. The clients that a sweep or closing has woken
-    may ask again before all others are woken, as those of long polls do. Then the others come first: the work
-    pauses only after 200 times `slice_seconds`, and the tasks that it wakes do not count. (The page on the
-    architecture says why.)
+    as long as that did. So bulk work gets half of a busy loop. Clients of long polls ask again at once. If
+    more than 1 in 8 of the clients that a sweep or closing has woken ask again, the others come first: the
+    work pauses only after 200 times `slice_seconds`, and the tasks that it wakes do not count. (The page on
+    the architecture says why.)
 
     Parking and completing cost O(keys of the operation), however many operations are pending.
 
@@ -118,7 +118,7 @@ class Purgatory(SynchronousPurgatory):
         await self.aclose(cancel_pending=exception_type is not None)
 
     async def aclose(self, *, cancel_pending: bool = False) -> None:
-        """Take no more operations, and end those that are pending: expire them, or withdraw them.
+        """Take no more operations, and end the pending ones: expire them, or withdraw them.
 
         The tasks that await a withdrawn operation get OperationWithdrawn. Returns when all operations have
         ended. The evaluations of async conditions, which are cancelled, have ended by then, and so has the
@@ -158,7 +158,7 @@ class Purgatory(SynchronousPurgatory):
         return self._engine.closing
 
     def statistics(self) -> PurgatoryStatistics:
-        """The figures of this moment, O(1). Any thread may call it."""
+        """The present figures, O(1). Any thread may call it."""
         engine = self._engine
         return PurgatoryStatistics(
             pending=engine.pending,
@@ -177,7 +177,7 @@ class Purgatory(SynchronousPurgatory):
         )
 
     def operations(self, key: Hashable = _ALL_KEYS) -> list[DelayedOperation[Any]]:
-        """The operations pending now: those that watch `key`, in order, or without a key all of them."""
+        """The pending operations that watch `key`, in order. Without a key, all pending operations."""
         watchers = self._engine.watchers
         found = watchers.operations() if key is _ALL_KEYS else watchers.watching(key)
         return cast("list[DelayedOperation[Any]]", found)
@@ -265,7 +265,7 @@ class Purgatory(SynchronousPurgatory):
     ) -> Any:
         """The first truthy value of `predicate`, which is called now and at every check of a key.
 
-        Its type is that of the predicate's values without None and False, such as int for
+        Its type is the type of the predicate's values without None and False, such as int for
         ``lambda: prices.get("tea")`` with prices in a ``dict[str, int]``.
 
         A predicate only looks, because the task that waits may be cancelled when it holds. What has to be

@@ -40,11 +40,11 @@ class DelayedValue(Unconditional, DelayedOperation[T]):
 class DelayedQuorum(Unconditional, DelayedOperation[tuple[M, ...]]):
     """Waits until `needed` of the `members` have acknowledged: ``DelayedQuorum(2, replicas, timeout=5)``.
 
-    Each `acknowledge(member)` counts one. The result is a tuple of those that have acknowledged, in the order
-    in which they did. When the timeout, or closing, ends the wait, awaiting raises QuorumTimedOut, which is a
-    TimeoutError. When so many members `refuse` that the rest is too few, it raises QuorumNotReached at once,
-    which is none. Both errors have the tuples `missing` and `refused`. The operation needs no check of its
-    key, because `acknowledge` and `refuse` look at the count themselves.
+    Each `acknowledge(member)` counts one. The result is a tuple of the members that have acknowledged, in the
+    order in which they did. When the timeout, or closing, ends the wait, awaiting raises QuorumTimedOut,
+    which is a TimeoutError. When too few members are left that have not refused, awaiting raises
+    QuorumNotReached at once, which is no TimeoutError. Both errors have the tuples `missing` and `refused`.
+    The operation needs no check of its key, because `acknowledge` and `refuse` look at the count themselves.
 
     A member that is named twice counts once. Raises TypeError when `needed` is no int, and ValueError when it
     is below 1 or above the number of members.
@@ -98,7 +98,7 @@ class DelayedQuorum(Unconditional, DelayedOperation[tuple[M, ...]]):
 
     @property
     def missing(self) -> tuple[M, ...]:
-        """The members that have not acknowledged, in the order given, with those that have refused."""
+        """The members that have not acknowledged, refused ones included, in the order given."""
         return tuple([member for member in self._members if member not in self._acknowledged])
 
     def try_complete(self) -> bool:

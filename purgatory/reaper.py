@@ -31,7 +31,7 @@ async def reap(timer: Timer) -> None:
             timer.wake()
             if timer.run_due(pace.seconds):
                 timer.slices += 1
-                # Newcomers may be others than those who were woken, so they do not make the slices longer.
+                # Newcomers may be other clients than the woken ones, so they do not make the slices longer.
                 await pace.pause()
             elif not timer.stopped:
                 await timer.sleep()
@@ -56,11 +56,11 @@ class Lifecycle:
 
     def __init__(self, engine: Engine, debug: bool | None) -> None:
         self.engine = engine
-        # None means: as the loop does.
+        # None means that the loop's own debug mode decides.
         self._debug = debug
         LIFECYCLES.add(self)
         self._task: asyncio.Task[None] | None = None
-        # Set when nothing is pending any more.
+        # It is set when nothing is pending any more.
         self._closed = asyncio.Event()
 
     def open_on(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# In words for the message of OperationWithdrawn.
+# The cause, for the message of OperationWithdrawn.
 BY_LOAD: Final = Given("because the load was cancelled")
 
 
@@ -99,7 +99,7 @@ class SingleFlight(Generic[T]):
             value = task.result()
             for caller in callers:
                 caller.complete(value)
-        # Of those two the loop has raised each already.
+        # The loop has raised a KeyboardInterrupt and a SystemExit already.
         if error is not None and not got and not isinstance(error, (KeyboardInterrupt, SystemExit)):
             engine.reporter.report(f"{flight} failed, and nobody got its error", error)
 

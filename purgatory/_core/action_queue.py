@@ -66,7 +66,7 @@ class Check:
         self.key = key
         self.limit = limit
         self.started = False
-        # How many checks in a row have led to this one while nothing ended, and the operation that asked.
+        # The number of checks in a row that have led to this one while nothing ended, and who asked for it.
         self.round: i64 = queue.round + 1
         self.asker = queue.tried if queue.round else None
 
@@ -92,9 +92,9 @@ class ActionQueue:
         # Whether the loop is going to call `resume`, and whether it has to pause before it does.
         self._resuming = False
         self._fruitless = False
-        # Operations to look at. Their state says what for.
+        # Operations for which something waits. Their state says what.
         self._deferred: deque[Operation] = deque()
-        # In the order in which they were asked for.
+        # The checks that wait, in the order in which somebody asked for them.
         self._checks: deque[Check] = deque()
         # The checks that have not started, and perhaps some that have.
         self._asked: dict[tuple[Checker, Hashable], Check] = {}
@@ -193,7 +193,7 @@ class ActionQueue:
             self.level = SETTLING
             operation = self._deferred.popleft()
             try:
-                # Without an engine, it has ended and is in no book.
+                # An operation without an engine has ended, and is in no book.
                 if operation._owner is not None:
                     operation._owner.attend(operation)
             except BaseException as error:

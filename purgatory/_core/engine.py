@@ -1,4 +1,4 @@
-"""Layer 4: an engine tries operations, parks those that have to wait, and ends and counts them."""
+"""Layer 4: an engine tries operations, parks the ones that have to wait, and ends and counts them."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ class Engine:
         self.reporter = reporter
         self.observers = Observers(name, timer, reporter, observers)
         self.observed = bool(observers)
-        # Told of the first and of the last watcher of each key.
+        # It is told of the first and of the last watcher of each key.
         self.key_observer: KeyObserver | None = None
-        # Set in debug mode.
+        # There is one in debug mode only.
         self.debugger: Debugger | None = None
         self.max_pending = max_pending
         self._most: i64 = NO_MAXIMUM if max_pending is None else min(max_pending, NO_MAXIMUM)
@@ -106,7 +106,7 @@ class Engine:
         self._widened: list[Operation] = []
         # The tasks in which async conditions are evaluated. It only keeps them; closing waits for them.
         self.evaluations: set[asyncio.Future[Any]] = set()
-        # How many operations were ever parked. The number of an operation is its place in that order.
+        # How many operations were ever parked. That is the number of the latest one.
         self.parked: i64 = 0
         self.pending: i64 = 0
         self.completed: i64 = 0
@@ -115,7 +115,7 @@ class Engine:
         self.expired_untried: i64 = 0
         self.cancelled: i64 = 0
         self.failed: i64 = 0
-        # Operations that were not parked, because as many as may wait did.
+        # Operations that were refused, because `max_pending` operations were waiting.
         self.refused: i64 = 0
         # How often sweeps and closing have paused.
         self.slices: i64 = 0
@@ -148,8 +148,8 @@ class Engine:
         return PurgatoryNotOpen(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
 
     def check_thread(self) -> None:
-        """Raise RuntimeError in another thread than that of the loop, which would not notice the call."""
-        # After closing, a check does nothing, whoever makes it.
+        """Raise RuntimeError in another thread than the loop's, which would not notice the call."""
+        # After closing, a check does nothing in any thread.
         if thread_id() != self.thread and (self.pending or not self.closing):
             raise RuntimeError(
                 "a purgatory belongs to the thread of its event loop: from another thread call "
@@ -176,7 +176,7 @@ class Engine:
             ) from None
         if self.observed:
             self._observe(operation)
-        # Any: an override may return what it likes, on both builds. The state tells what happened.
+        # Any, because an override may return anything, on both builds. The state tells what happened.
         hooks: Any = operation
         operation._tries = 1
         operation._owner = self
@@ -228,7 +228,7 @@ class Engine:
         Where this raises, the caller goes back to its own level.
         """
         timeout = operation._timeout
-        # When it has asked to be tried again, in its first try.
+        # The time for which it has asked in its first try, or infinity.
         wake = operation._deadline
         if wake != inf:
             operation._deadline = inf
@@ -461,7 +461,7 @@ class Engine:
         return operation._state is PENDING
 
     def _widen(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
-        """Have a pending operation watch those of `keys` that it does not watch, or none of them."""
+        """Have a pending operation watch the `keys` that it does not watch yet, or none of them."""
         self.queue.level = WRITING
         watched = dict.fromkeys(self.keys_of(operation))
         more = tuple([key for key in dict.fromkeys(keys) if key not in watched])

@@ -73,7 +73,7 @@ class Operation(TimerTask):
         # NO_OUTCOME until the operation ends, and then the result, or a Failure. Until the hooks have run, it
         # may be a Given. It stays one when anything but `cancel` has withdrawn the operation.
         self._outcome: object = NO_OUTCOME
-        # Set when it is offered to a purgatory that has observers.
+        # It has one when it was offered to a purgatory that has observers.
         self._timing: Timing
 
     def try_complete(self) -> bool:
@@ -132,7 +132,7 @@ class Operation(TimerTask):
         """End the operation with `error`, which waiters raise. True for the one call that ends it.
 
         No hook runs, and the state is FAILED. The error is a result like any other: it is reported when the
-        operation is freed and nobody has seen it, as that of a Future is. It returns False where
+        operation is freed and nobody has seen it, as a Future's is. It returns False where
         `force_complete` does.
         Raises TypeError when `error` is not an Exception, or is a StopIteration, which no task can raise.
         """
@@ -234,7 +234,7 @@ class Operation(TimerTask):
         """
         outcome = self._outcome
         if outcome is NO_OUTCOME or isinstance(outcome, (Failure, Given)):
-            # Without an outcome that is settled, `exception` raises.
+            # Where there is no outcome yet, `exception` raises.
             exception = cast(BaseException, self.exception())
             raise exception.with_traceback(cast(Failure, outcome).traceback)
         return outcome
@@ -246,7 +246,7 @@ class Operation(TimerTask):
         """
         outcome = self._outcome
         if self._state is CANCELLED:
-            # Without its keys, of which there may be thousands, and as many waiters.
+            # The keys are not named: there may be thousands of keys, and of tasks that raise this.
             cause = outcome.value if isinstance(outcome, Given) else "by cancel()"
             raise OperationWithdrawn(f"{type(self).__name__} was withdrawn {cause}")
         if outcome is NO_OUTCOME or isinstance(outcome, Given):
@@ -385,11 +385,11 @@ def settle(operation: Operation) -> BaseException | None:
     expired = operation._state is EXPIRED
     if not (expired or operation._state is COMPLETED):
         return None
-    # Any: an override may return what it likes, on both builds.
+    # Any, because an override may return anything, on both builds.
     hooks: Any = operation
     try:
         value = hooks.on_complete()
-        # The value of `complete` replaces that of `on_complete`.
+        # The value of `complete` replaces the value of `on_complete`.
         operation._outcome = value if given is NO_OUTCOME else cast(Given, given).value
         if expired:
             try:
@@ -419,7 +419,7 @@ def deserted(operation: Operation) -> bool:
 
 
 def wake(operation: Operation) -> list[tuple[object, BaseException]] | None:
-    """Wake the waiters of an operation, which has some. Returns those that could not be woken, and why.
+    """Wake the waiters of an operation, which has some. Returns the waiters that could not be woken, and why.
 
     They stay, until one of their tasks claims the result.
     """

@@ -193,7 +193,7 @@ class Watchers:
                 elif isinstance(found, Chunk):
                     self._leave(operation, found)
                 else:
-                    # By now the key is equal to one whose entry is somebody else's.
+                    # The key is equal to another key now, whose entry belongs to other operations.
                     raise KeyError(place)
             except BaseException as error:
                 if problem is None:

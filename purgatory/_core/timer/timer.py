@@ -85,7 +85,7 @@ class Timer:
         self._alarm: asyncio.Future[None] | None = None
         self._reaped = False
         self.stopped = False
-        # Whether a task was ever to wake before its deadline. Until then, nobody pays for that.
+        # Whether a task has ever had to wake before its deadline. Until then, nobody pays for that.
         self.early = False
         # How often the loop has woken the timer, and how often the reaper has paused between two slices.
         self.wakeups = 0
@@ -245,7 +245,7 @@ class Timer:
                 if wheel.sink(BATCH) < BATCH:
                     task = wheel.pop()
                     while task is not None:
-                        # Otherwise it has a later expiration by now, or a finalizer has just removed it.
+                        # If not, it has a later expiration by now, or a finalizer has just removed it.
                         if task._bucket is None and task._expiration <= wheel._now:
                             self._run(task)
                         if self.clock() >= until:

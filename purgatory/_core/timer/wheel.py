@@ -1,6 +1,6 @@
 """The hierarchical timing wheel, in whole ticks.
 
-The idea is that of G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987). The form
+The idea is by G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987). The form
 is Kafka's, from its request purgatory: wheels stacked on demand, and time that jumps from one occupied slot
 to the next. The wheel knows no clock and no event loop: its caller says what time it is.
 """
