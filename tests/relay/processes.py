@@ -45,8 +45,8 @@ class Process:
         self.calls: list[list[Key]] = []
         self.concurrent = 0
         self.purgatory = Purgatory("polls")
-        self.engine = broker.engine()
-        self.relay = Relay(self.purgatory, self.engine, refresh=self.load, **options)
+        self.transport = broker.transport()
+        self.relay = Relay(self.purgatory, self.transport, refresh=self.load, **options)
 
     async def load(self, keys: Collection[Key]) -> None:
         self.calls.append(list(keys))

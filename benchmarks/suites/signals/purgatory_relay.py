@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from benchmarks.suites.signals.carrier import Carrier
 from purgatory import DelayedOperation, Purgatory
 from purgatory.relay import Key, Relay
-from purgatory.relay.redis import RedisEngine, notify
+from purgatory.relay.transports.redis import RedisTransport, notify
 
 
 class Relayed(Carrier):
@@ -22,7 +22,7 @@ class Relayed(Carrier):
         self.records: dict[Key, float] = {}
         self._redis = Redis.from_url(self.url)
         self._purgatory = await Purgatory("waits").__aenter__()
-        self._relay = Relay(self._purgatory, RedisEngine(self.url), refresh=self._load)
+        self._relay = Relay(self._purgatory, RedisTransport(self.url), refresh=self._load)
         await self._relay.__aenter__()
         return self
 

@@ -9,8 +9,8 @@ import anyio
 from anyio import CancelScope
 from anyio.abc import SocketAttribute, SocketStream
 
-from purgatory.relay.engine import Engine
-from tests.relay.live.servers import EngineServer
+from purgatory.relay.transport import Transport
+from tests.relay.live.servers import TransportServer
 
 
 class Connection:
@@ -27,14 +27,14 @@ class BlackHole:
     either side, passes nothing on, and closes nothing. A connection that it has swallowed stays like that.
     """
 
-    def __init__(self, server: EngineServer, port: int) -> None:
+    def __init__(self, server: TransportServer, port: int) -> None:
         self._server = server
         self._port = port
         self._swallowing = False
         self._connections: set[Connection] = set()
 
-    def engine(self) -> Engine:
-        return self._server.engine(self._port)
+    def transport(self) -> Transport:
+        return self._server.transport(self._port)
 
     @contextmanager
     def swallowing(self) -> Iterator[None]:
@@ -76,7 +76,7 @@ class BlackHole:
 
 
 @asynccontextmanager
-async def black_hole(server: EngineServer) -> AsyncIterator[BlackHole]:
+async def black_hole(server: TransportServer) -> AsyncIterator[BlackHole]:
     async with (
         await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
         anyio.create_task_group() as group,

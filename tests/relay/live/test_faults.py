@@ -11,7 +11,7 @@ import redis
 
 from tests.relay.live.black_hole import black_hole
 from tests.relay.live.pairs import SHORT, hears, process_on, two_processes_on, until
-from tests.relay.live.servers import EngineServer
+from tests.relay.live.servers import TransportServer
 from tests.relay.processes import State
 
 # The other process runs on uvloop.
@@ -19,10 +19,10 @@ SIGNAL = """
 import uvloop
 from purgatory import Purgatory
 from purgatory.relay import Relay
-from {module} import {engine}
+from {module} import {transport}
 
 async def main():
-    async with Purgatory() as polls, Relay(polls, {engine}({url!r})) as relay:
+    async with Purgatory() as polls, Relay(polls, {transport}({url!r})) as relay:
         await relay.signalled("tea")
 
 uvloop.run(main())
@@ -30,9 +30,9 @@ uvloop.run(main())
 
 
 @pytest.mark.slow
-async def test_a_signal_arrives_in_another_process(server: EngineServer) -> None:
-    engine = type(server.engine())
-    script = SIGNAL.format(module=engine.__module__, engine=engine.__name__, url=server.url)
+async def test_a_signal_arrives_in_another_process(server: TransportServer) -> None:
+    transport = type(server.transport())
+    script = SIGNAL.format(module=transport.__module__, transport=transport.__name__, url=server.url)
     async with two_processes_on(server) as pair:
         waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
         pair.state["tea"] += 1
@@ -43,7 +43,7 @@ async def test_a_signal_arrives_in_another_process(server: EngineServer) -> None
 
 
 @pytest.mark.long
-async def test_a_write_while_the_server_is_dead_is_seen_when_it_is_back(server: EngineServer) -> None:
+async def test_a_write_while_the_server_is_dead_is_seen_when_it_is_back(server: TransportServer) -> None:
     async with two_processes_on(server) as pair:
         waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
         server.kill()
@@ -55,7 +55,7 @@ async def test_a_write_while_the_server_is_dead_is_seen_when_it_is_back(server: 
 
 
 @pytest.mark.long
-async def test_a_frozen_server_shows_within_a_heartbeat_and_is_heard_again(server: EngineServer) -> None:
+async def test_a_frozen_server_shows_within_a_heartbeat_and_is_heard_again(server: TransportServer) -> None:
     async with two_processes_on(server, SHORT) as pair:
         waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
         with server.frozen():
@@ -66,7 +66,7 @@ async def test_a_frozen_server_shows_within_a_heartbeat_and_is_heard_again(serve
 
 
 @pytest.mark.slow
-async def test_a_cut_connection_loses_no_write(server: EngineServer) -> None:
+async def test_a_cut_connection_loses_no_write(server: TransportServer) -> None:
     async with two_processes_on(server) as pair:
         waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
         generation = pair.waiter.relay.statistics().generation
@@ -78,7 +78,7 @@ async def test_a_cut_connection_loses_no_write(server: EngineServer) -> None:
 
 
 @pytest.mark.long
-async def test_a_write_is_seen_although_everything_is_swallowed(server: EngineServer) -> None:
+async def test_a_write_is_seen_although_everything_is_swallowed(server: TransportServer) -> None:
     async with black_hole(server) as hole, two_processes_on(hole, SHORT) as pair:
         waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
         generation = pair.waiter.relay.statistics().generation
@@ -90,7 +90,9 @@ async def test_a_write_is_seen_although_everything_is_swallowed(server: EngineSe
 
 
 @pytest.mark.long
-async def test_a_server_that_is_not_there_is_reported_when_the_relay_is_entered(server: EngineServer) -> None:
+async def test_a_server_that_is_not_there_is_reported_when_the_relay_is_entered(
+    server: TransportServer,
+) -> None:
     server.kill()
     try:
         with pytest.raises((OSError, redis.ConnectionError)):

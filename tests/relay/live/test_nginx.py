@@ -58,7 +58,7 @@ def blocks(language: str) -> list[str]:
 def write_modules(directory: Path) -> None:
     (application,) = (each.code for each in programs_of(PAGE) if "def application(" in each.code)
     (production,) = (each for each in blocks("{code-block} python") if "def production(" in each)
-    imports = "import os\nfrom purgatory.relay.redis import RedisEngine\n"
+    imports = "import os\nfrom purgatory.relay.transports.redis import RedisTransport\n"
     (directory / "jobs.py").write_text(application + imports + production)
     (directory / "worker.py").write_text(WORKER)
 

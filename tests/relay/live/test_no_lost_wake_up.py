@@ -15,7 +15,7 @@ import redis
 from purgatory.relay import Key
 from tests.relay.live.black_hole import BlackHole, black_hole
 from tests.relay.live.pairs import SHORT, Maker, process_on
-from tests.relay.live.servers import EngineServer, RedisServer
+from tests.relay.live.servers import RedisServer, TransportServer
 from tests.relay.processes import Process, State
 
 pytestmark = pytest.mark.long
@@ -28,24 +28,24 @@ PAUSE, LONGEST = 0.005, 10.0
 Fault = Callable[[Random], Awaitable[None]]
 
 
-async def kill(server: EngineServer, random: Random) -> None:
+async def kill(server: TransportServer, random: Random) -> None:
     server.kill()
     await asyncio.sleep(random.uniform(0, 1))
     await asyncio.to_thread(server.start)
 
 
-async def freeze(server: EngineServer, random: Random) -> None:
+async def freeze(server: TransportServer, random: Random) -> None:
     with server.frozen():
         await asyncio.sleep(random.uniform(0, 3 * SHORT))
 
 
-async def cut(server: EngineServer, random: Random) -> None:
+async def cut(server: TransportServer, random: Random) -> None:
     for _ in range(random.randint(1, 20)):
         await server.cut()
         await asyncio.sleep(random.uniform(0, 0.1))
 
 
-async def overflow(server: EngineServer, random: Random) -> None:
+async def overflow(server: TransportServer, random: Random) -> None:
     with redis.Redis.from_url(server.url) as client:
         client.config_set("client-output-buffer-limit", "pubsub 1mb 1mb 1")
         for channel in client.pubsub_channels("purgatory:??"):
@@ -126,13 +126,13 @@ async def play(server: Maker, fault: Fault, random: Random) -> None:
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("fault", [kill, freeze, cut])
 async def test_no_write_stays_unseen(
-    server: EngineServer, fault: Callable[[EngineServer, Random], Awaitable[None]], seed: int
+    server: TransportServer, fault: Callable[[TransportServer, Random], Awaitable[None]], seed: int
 ) -> None:
     await play(server, partial(fault, server), Random(seed))
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_no_write_stays_unseen_when_everything_is_swallowed(server: EngineServer, seed: int) -> None:
+async def test_no_write_stays_unseen_when_everything_is_swallowed(server: TransportServer, seed: int) -> None:
     async with black_hole(server) as hole:
         await play(hole, partial(swallow, hole), Random(seed))
 

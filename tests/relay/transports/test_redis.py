@@ -1,4 +1,4 @@
-"""The engine for Redis, on a connection that the test holds in its hands."""
+"""The transport for Redis, on a connection that the test holds in its hands."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import redis
 from redis.asyncio import Redis
 
 from purgatory.relay import Key
-from purgatory.relay.engine import Message
-from purgatory.relay.message import read
-from purgatory.relay.redis import RedisEngine, notify, publications
+from purgatory.relay.texts import read
+from purgatory.relay.transport import Publication
+from purgatory.relay.transports.redis import RedisTransport, notify, publications
 
 
 class Heard:
@@ -30,7 +30,7 @@ class Heard:
         self.arrived.set()
 
     def missed(self) -> None:
-        raise AssertionError("the engine for Redis has nothing to say here")
+        raise AssertionError("the transport for Redis has nothing to say here")
 
 
 class FakeConnection:
@@ -87,18 +87,18 @@ def connection() -> FakeConnection:
 
 
 @pytest.fixture
-def engine(connection: FakeConnection, monkeypatch: pytest.MonkeyPatch) -> RedisEngine:
+def transport(connection: FakeConnection, monkeypatch: pytest.MonkeyPatch) -> RedisTransport:
     client = Redis()
     monkeypatch.setattr(client.connection_pool, "make_connection", lambda: connection)
-    return RedisEngine(client, prefix="app")
+    return RedisTransport(client, prefix="app")
 
 
 @asynccontextmanager
-async def running(engine: RedisEngine) -> AsyncIterator[Heard]:
-    """The engine runs, and is cancelled at the end."""
+async def running(transport: RedisTransport) -> AsyncIterator[Heard]:
+    """The transport runs, and is cancelled at the end."""
     heard = Heard()
     async with anyio.create_task_group() as group:
-        await group.start(engine.run, heard)
+        await group.start(transport.run, heard)
         yield heard
         group.cancel_scope.cancel()
 
@@ -113,10 +113,10 @@ async def settle() -> None:
 
 
 async def test_subscribing_ends_with_the_confirmation_of_the_last_channel(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
-    async with running(engine):
-        subscribing = asyncio.create_task(engine.subscribe(["00", "ff"]))
+    async with running(transport):
+        subscribing = asyncio.create_task(transport.subscribe(["00", "ff"]))
         await settle()
         assert connection.sent[1:] == [(b"SUBSCRIBE", b"app:00", b"app:ff")]
         connection.confirm(b"app:00")
@@ -127,13 +127,13 @@ async def test_subscribing_ends_with_the_confirmation_of_the_last_channel(
 
 
 async def test_a_confirmation_of_an_earlier_request_does_not_count(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
-    async with running(engine):
-        given_up = asyncio.create_task(engine.subscribe(["00"]))
+    async with running(transport):
+        given_up = asyncio.create_task(transport.subscribe(["00"]))
         await settle()
         given_up.cancel()
-        again = asyncio.create_task(engine.subscribe(["00"]))
+        again = asyncio.create_task(transport.subscribe(["00"]))
         await settle()
         connection.confirm(b"app:00")
         await settle()
@@ -143,11 +143,11 @@ async def test_a_confirmation_of_an_earlier_request_does_not_count(
 
 
 async def test_subscribing_fails_when_the_connection_is_lost_before_the_confirmation(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
     with pytest.RaisesGroup(redis.ConnectionError):
-        async with running(engine):
-            subscribing = asyncio.create_task(engine.subscribe(["00"]))
+        async with running(transport):
+            subscribing = asyncio.create_task(transport.subscribe(["00"]))
             await settle()
             connection.answers.put_nowait(redis.ConnectionError("closed by server"))
             await asyncio.Event().wait()
@@ -156,37 +156,37 @@ async def test_subscribing_fails_when_the_connection_is_lost_before_the_confirma
 
 
 async def test_a_lost_connection_is_not_opened_again_by_a_request(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
-    async with running(engine):
+    async with running(transport):
         connection.is_connected = False
         with pytest.raises(ConnectionError, match="lost"):
-            await engine.subscribe(["00"])
+            await transport.subscribe(["00"])
         with pytest.raises(ConnectionError, match="lost"):
-            await engine.unsubscribe(["00"])
+            await transport.unsubscribe(["00"])
     assert len(connection.sent) == 1
 
 
-async def test_unsubscribing_does_not_wait(engine: RedisEngine, connection: FakeConnection) -> None:
-    async with running(engine):
-        await engine.unsubscribe(["00", "01"])
+async def test_unsubscribing_does_not_wait(transport: RedisTransport, connection: FakeConnection) -> None:
+    async with running(transport):
+        await transport.unsubscribe(["00", "01"])
     assert connection.sent[1:] == [(b"UNSUBSCRIBE", b"app:00", b"app:01")]
 
 
-async def test_nothing_can_be_subscribed_without_a_connection(engine: RedisEngine) -> None:
+async def test_nothing_can_be_subscribed_without_a_connection(transport: RedisTransport) -> None:
     with pytest.raises(ConnectionError, match="no connection"):
-        await engine.subscribe(["00"])
-    assert "not connected" in repr(engine)
+        await transport.subscribe(["00"])
+    assert "not connected" in repr(transport)
 
 
 # What arrives
 
 
 async def test_messages_are_handed_over_also_before_the_confirmation(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
-    async with running(engine) as heard:
-        assert repr(engine) == "<RedisEngine 'app' connected>"
+    async with running(transport) as heard:
+        assert repr(transport) == "<RedisTransport 'app' connected>"
         connection.answers.put_nowait([b"message", b"app:00", b'{"keys":["tea"]}'])
         connection.answers.put_nowait([b"unsubscribe", b"app:00", 0])
         await heard.arrived.wait()
@@ -194,16 +194,16 @@ async def test_messages_are_handed_over_also_before_the_confirmation(
 
 
 async def test_a_message_that_is_no_text_is_handed_over_as_no_json(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
-    async with running(engine) as heard:
+    async with running(transport) as heard:
         connection.answers.put_nowait([b"message", b"app:00", b'{"keys":["\xff"]}'])
         await heard.arrived.wait()
         assert heard.texts == ['{"keys":["\\xff"]}']
 
 
-async def test_silence_is_no_error(engine: RedisEngine, connection: FakeConnection) -> None:
-    async with running(engine):
+async def test_silence_is_no_error(transport: RedisTransport, connection: FakeConnection) -> None:
+    async with running(transport):
         assert connection.socket_timeout is None
 
 
@@ -211,9 +211,9 @@ async def test_silence_is_no_error(engine: RedisEngine, connection: FakeConnecti
 
 
 async def test_all_messages_are_published_in_one_round_trip(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
-    publishing = asyncio.create_task(engine.publish([Message("00", "a"), Message("01", "b")]))
+    publishing = asyncio.create_task(transport.publish([Publication("00", "a"), Publication("01", "b")]))
     await settle()
     assert connection.sent == [(b"PUBLISH", b"app:00", "a"), (b"PUBLISH", b"app:01", "b")]
     connection.answers.put_nowait(1)
@@ -226,45 +226,47 @@ async def test_all_messages_are_published_in_one_round_trip(
 
 @pytest.mark.parametrize("end", [redis.ResponseError("no script"), asyncio.CancelledError()])
 async def test_answers_that_nobody_has_read_are_not_those_of_the_next_messages(
-    engine: RedisEngine, connection: FakeConnection, end: BaseException
+    transport: RedisTransport, connection: FakeConnection, end: BaseException
 ) -> None:
     connection.answers.put_nowait(end)
     with pytest.raises(type(end)):
-        await engine.publish([Message("00", "a"), Message("01", "b")])
-    # So the next messages go over a new connection.
+        await transport.publish([Publication("00", "a"), Publication("01", "b")])
+    # So the next publications go over a new connection.
     assert not connection.is_connected
     connection.answers.put_nowait(1)
-    await engine.publish([Message("00", "c")])
+    await transport.publish([Publication("00", "c")])
     assert connection.is_connected
 
 
 async def test_a_primary_that_sentinel_cannot_name_yet_is_asked_for_again(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
     connection.refusal = redis.ConnectionError("no primary")
     with pytest.raises(redis.ConnectionError, match="no primary"):
-        await engine.publish([Message("00", "a")])
+        await transport.publish([Publication("00", "a")])
     assert connection.sent == []
     connection.refusal = None
     connection.answers.put_nowait(1)
-    await engine.publish([Message("00", "b")])
+    await transport.publish([Publication("00", "b")])
     assert connection.sent == [(b"PUBLISH", b"app:00", "b")]
 
 
-async def test_the_connection_for_publishing_is_kept(engine: RedisEngine, connection: FakeConnection) -> None:
+async def test_the_connection_for_publishing_is_kept(
+    transport: RedisTransport, connection: FakeConnection
+) -> None:
     for _ in range(3):
         connection.answers.put_nowait(1)
-        await engine.publish([Message("00", "a")])
+        await transport.publish([Publication("00", "a")])
     assert connection.connected == 1
 
 
 async def test_closing_ends_the_connection_for_publishing(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
-    await engine.aclose()
+    await transport.aclose()
     connection.answers.put_nowait(1)
-    await engine.publish([Message("00", "a")])
-    await engine.aclose()
+    await transport.publish([Publication("00", "a")])
+    await transport.aclose()
     assert not connection.is_connected
 
 
@@ -272,22 +274,22 @@ async def test_closing_ends_the_connection_for_publishing(
 
 
 async def test_a_right_that_is_missing_shows_when_it_connects(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
     connection.answers.put_nowait(redis.exceptions.NoPermissionError("it may not run 'unsubscribe'"))
     rights = r"'unsubscribe': .* \+subscribe \+unsubscribe \+publish &app:\*"
     with pytest.RaisesGroup(pytest.RaisesExc(redis.exceptions.NoPermissionError, match=rights)):
-        async with running(engine):
+        async with running(transport):
             await asyncio.Event().wait()
     assert connection.sent == [(b"UNSUBSCRIBE", b"app:")]
 
 
 async def test_a_user_who_may_not_publish_is_told_which_rights_that_takes(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
     connection.answers.put_nowait(redis.exceptions.NoPermissionError("it may not run 'publish'"))
     with pytest.raises(redis.exceptions.NoPermissionError, match=r"'publish': .* \+publish &app:\*"):
-        await engine.publish([Message("00", "a")])
+        await transport.publish([Publication("00", "a")])
 
 
 # In the transaction of the caller
@@ -360,30 +362,30 @@ def test_a_client_in_place_of_its_pipeline_is_refused(client: Any) -> None:
 # Connections
 
 
-async def test_an_end_of_the_connection_ends_the_engine(
-    engine: RedisEngine, connection: FakeConnection
+async def test_an_end_of_the_connection_ends_the_transport(
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
     connection.answers.put_nowait(redis.ConnectionError("closed by server"))
     with pytest.RaisesGroup(redis.ConnectionError):
-        async with running(engine):
+        async with running(transport):
             await asyncio.Event().wait()
     assert not connection.is_connected
 
 
 async def test_a_server_that_cannot_be_reached_is_reported(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
     connection.refusal = redis.ConnectionError("refused")
     with pytest.RaisesGroup(redis.ConnectionError):
-        async with running(engine):
+        async with running(transport):
             pass
-    assert "not connected" in repr(engine)
+    assert "not connected" in repr(transport)
 
 
-async def test_a_cancelled_engine_closes_its_connection(
-    engine: RedisEngine, connection: FakeConnection
+async def test_a_cancelled_transport_closes_its_connection(
+    transport: RedisTransport, connection: FakeConnection
 ) -> None:
-    async with running(engine):
+    async with running(transport):
         assert connection.is_connected
     assert not connection.is_connected
 
@@ -393,9 +395,9 @@ async def test_a_cancelled_engine_closes_its_connection(
 
 def test_a_client_that_blocks_is_refused() -> None:
     with pytest.raises(TypeError, match=r"redis\.asyncio\.Redis"):
-        RedisEngine(redis.Redis())  # type: ignore[arg-type]  # the mistake under test
+        RedisTransport(redis.Redis())  # type: ignore[arg-type]  # the mistake under test
 
 
 def test_an_address_that_is_no_url_of_redis_is_refused() -> None:
     with pytest.raises(ValueError, match="scheme"):
-        RedisEngine("localhost:6379")
+        RedisTransport("localhost:6379")

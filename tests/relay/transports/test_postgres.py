@@ -1,4 +1,4 @@
-"""The engine for PostgreSQL, on a connection that the test holds in its hands."""
+"""The transport for PostgreSQL, on a connection that the test holds in its hands."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import anyio
 import asyncpg
 import pytest
 
-from purgatory.relay.engine import Message
-from purgatory.relay.message import read
-from purgatory.relay.postgres import PostgresEngine, TransactionPooler, notify
+from purgatory.relay.texts import read
+from purgatory.relay.transport import Publication
+from purgatory.relay.transports.postgres import PostgresTransport, TransactionPooler, notify
 
 DSN = "postgresql://localhost/app"
 
@@ -29,7 +29,7 @@ class Heard:
         self.texts.append(text)
 
     def missed(self) -> None:
-        raise AssertionError("the engine for PostgreSQL has nothing to say here")
+        raise AssertionError("the transport for PostgreSQL has nothing to say here")
 
 
 class FakeConnection:
@@ -92,11 +92,11 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Database:
 
 
 @asynccontextmanager
-async def running(engine: PostgresEngine) -> AsyncIterator[Heard]:
-    """The engine runs, and is cancelled at the end."""
+async def running(transport: PostgresTransport) -> AsyncIterator[Heard]:
+    """The transport runs, and is cancelled at the end."""
     heard = Heard()
     async with anyio.create_task_group() as group:
-        await group.start(engine.run, heard)
+        await group.start(transport.run, heard)
         yield heard
         group.cancel_scope.cancel()
 
@@ -106,16 +106,16 @@ async def running(engine: PostgresEngine) -> AsyncIterator[Heard]:
 
 async def test_what_arrives_on_the_channel_is_handed_over(database: Database) -> None:
     database.connections = [FakeConnection()]
-    engine = PostgresEngine(DSN, prefix="app")
-    async with running(engine) as heard:
-        assert repr(engine) == "<PostgresEngine 'app' connected>"
+    transport = PostgresTransport(DSN, prefix="app")
+    async with running(transport) as heard:
+        assert repr(transport) == "<PostgresTransport 'app' connected>"
         database.opened[0].notify("app", '{"keys":["tea"]}')
         assert heard.texts == ['{"keys":["tea"]}']
 
 
 async def test_nothing_is_handed_over_after_the_end(database: Database) -> None:
     database.connections = [FakeConnection()]
-    async with running(PostgresEngine(DSN)) as heard:
+    async with running(PostgresTransport(DSN)) as heard:
         pass
     database.opened[0].notify("purgatory", "late")
     assert heard.texts == []
@@ -123,38 +123,42 @@ async def test_nothing_is_handed_over_after_the_end(database: Database) -> None:
 
 async def test_all_messages_are_published_in_one_statement(database: Database) -> None:
     database.connections = [FakeConnection()]
-    engine = PostgresEngine(DSN, prefix="app")
-    async with running(engine):
-        await engine.publish([Message("00", "a"), Message("01", "b")])
+    transport = PostgresTransport(DSN, prefix="app")
+    async with running(transport):
+        await transport.publish([Publication("00", "a"), Publication("01", "b")])
     (statement,) = database.opened[0].executed
     assert statement[1:] == ("app", ["a", "b"])
 
 
 async def test_it_hears_all_channels_without_subscribing(database: Database) -> None:
     database.connections = [FakeConnection()]
-    engine = PostgresEngine(DSN)
-    async with running(engine):
-        await engine.subscribe(["00"])
-        await engine.unsubscribe(["00"])
+    transport = PostgresTransport(DSN)
+    async with running(transport):
+        await transport.subscribe(["00"])
+        await transport.unsubscribe(["00"])
     assert database.opened[0].executed == []
 
 
 async def test_without_a_connection_every_call_fails() -> None:
-    engine = PostgresEngine(DSN)
-    for call in (engine.subscribe(["00"]), engine.unsubscribe(["00"]), engine.publish([Message("00", "a")])):
+    transport = PostgresTransport(DSN)
+    for call in (
+        transport.subscribe(["00"]),
+        transport.unsubscribe(["00"]),
+        transport.publish([Publication("00", "a")]),
+    ):
         with pytest.raises(ConnectionError, match="no connection"):
             await call
-    await engine.aclose()
-    assert "not connected" in repr(engine)
+    await transport.aclose()
+    assert "not connected" in repr(transport)
 
 
 # Connections
 
 
-async def test_an_end_of_the_connection_ends_the_engine(database: Database) -> None:
+async def test_an_end_of_the_connection_ends_the_transport(database: Database) -> None:
     database.connections = [FakeConnection()]
     with pytest.RaisesGroup(ConnectionError):
-        async with running(PostgresEngine(DSN)):
+        async with running(PostgresTransport(DSN)):
             database.opened[0].end()
             await asyncio.Event().wait()
     assert database.opened[0].terminated
@@ -168,7 +172,7 @@ async def test_a_connection_that_its_pool_has_back_already_is_no_error(
 
     database.connections = [connection := FakeConnection()]
     monkeypatch.setattr(connection, "terminate", terminate)
-    async with running(PostgresEngine(DSN)):
+    async with running(PostgresTransport(DSN)):
         pass
 
 
@@ -178,7 +182,7 @@ async def test_a_pool_lends_one_connection(database: Database, monkeypatch: pyte
 
     monkeypatch.setattr(asyncpg.Pool, "acquire", acquire)
     database.connections = [FakeConnection()]
-    async with running(PostgresEngine(asyncpg.create_pool(DSN))):
+    async with running(PostgresTransport(asyncpg.create_pool(DSN))):
         assert not database.opened[0].terminated
     assert database.opened[0].terminated
 
@@ -189,7 +193,7 @@ async def test_a_pool_lends_one_connection(database: Database, monkeypatch: pyte
 async def test_a_pooler_that_gives_both_sessions_one_connection_is_refused(database: Database) -> None:
     database.connections = [FakeConnection(process=7, told=-1), FakeConnection(process=7, told=-2)]
     with pytest.RaisesGroup(pytest.RaisesExc(TransactionPooler, match="session mode")):
-        async with running(PostgresEngine(DSN)):
+        async with running(PostgresTransport(DSN)):
             pass
     assert [connection.terminated for connection in database.opened] == [True, True]
     # It was noticed without waiting for a notification.
@@ -200,7 +204,7 @@ async def test_a_pooler_that_gives_both_sessions_one_connection_is_refused(datab
 async def test_a_pooler_that_swallows_notifications_is_refused(database: Database) -> None:
     database.connections = [FakeConnection(process=7, told=-1), FakeConnection(process=8, told=-2)]
     with pytest.RaisesGroup(TransactionPooler):
-        async with running(PostgresEngine(DSN)):
+        async with running(PostgresTransport(DSN)):
             pass
 
 
@@ -208,7 +212,7 @@ async def test_a_pooler_whose_sessions_share_prepared_statements_is_refused(data
     database.connections = [FakeConnection(told=-1)]
     database.connections[0].failure = asyncpg.DuplicatePreparedStatementError("it exists")
     with pytest.RaisesGroup(TransactionPooler):
-        async with running(PostgresEngine(DSN)):
+        async with running(PostgresTransport(DSN)):
             pass
 
 
@@ -220,7 +224,7 @@ async def test_a_pooler_that_lets_notifications_through_is_accepted(database: Da
 
     second.execute = pg_notify  # type: ignore[method-assign]  # what the server does
     database.connections = [first, second]
-    async with running(PostgresEngine(DSN)):
+    async with running(PostgresTransport(DSN)):
         assert second.terminated
         assert first.executed == [("UNLISTEN *",)]
         assert "purgatory" in first.listeners
@@ -260,18 +264,18 @@ async def test_a_key_that_is_too_long_is_signalled_by_its_shard() -> None:
 @pytest.mark.parametrize("prefix", ["", "é" * 32])
 def test_a_prefix_that_is_no_name_of_a_channel_is_refused(prefix: str) -> None:
     with pytest.raises(ValueError, match="1 to 63 bytes"):
-        PostgresEngine(DSN, prefix=prefix)
+        PostgresTransport(DSN, prefix=prefix)
 
 
 async def test_a_driver_in_the_scheme_is_left_out(database: Database) -> None:
     database.connections = [FakeConnection()]
-    async with running(PostgresEngine(DSN.replace("://", "+asyncpg://"))):
+    async with running(PostgresTransport(DSN.replace("://", "+asyncpg://"))):
         pass
 
 
 def test_a_parameter_that_is_sqlalchemys_is_refused() -> None:
     with pytest.raises(ValueError, match="write sslmode="):
-        PostgresEngine("postgresql+asyncpg://localhost/app?x=1&ssl=require")
+        PostgresTransport("postgresql+asyncpg://localhost/app?x=1&ssl=require")
 
 
 async def test_a_connection_that_is_not_asyncpgs_is_refused() -> None:
@@ -285,4 +289,4 @@ async def test_a_connection_that_is_not_asyncpgs_is_refused() -> None:
 
 def test_what_is_neither_a_dsn_nor_a_pool_is_refused() -> None:
     with pytest.raises(TypeError, match=r"asyncpg\.Pool, not NoneType: .*render_as_string"):
-        PostgresEngine(None)  # type: ignore[arg-type]  # the mistake under test
+        PostgresTransport(None)  # type: ignore[arg-type]  # the mistake under test
