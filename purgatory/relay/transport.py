@@ -74,8 +74,8 @@ class Transport(Protocol):
         #256, broadcaster #144.)
 
         Before `started`, raise what the user should see when the relay is entered: the server cannot be
-        reached, the user lacks a right, or the server cannot serve, such as pgbouncer in transaction mode.
-        The relay cancels an attempt that takes too long. Close the connection when the call is cancelled.
+        reached, or cannot serve, such as pgbouncer in transaction mode. The relay cancels an attempt that
+        takes too long. Close the connection when the call is cancelled.
         """
 
     async def subscribe(self, channels: Sequence[str]) -> None:

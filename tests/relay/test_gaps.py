@@ -261,7 +261,7 @@ async def test_a_transport_that_returns_has_lost_its_connection(
         with pytest.raises(ConnectionResetError):
             await run(*arguments, **options)  # type: ignore[arg-type]
 
-    third.transport.run = run_and_return  # type: ignore[method-assign, assignment]
+    third.transport.run = run_and_return  # type: ignore[method-assign]
     async with third:
         pair.broker.cut()
         await asyncio.sleep(1)

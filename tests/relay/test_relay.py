@@ -16,7 +16,7 @@ from purgatory import DelayedValue, OperationState, Purgatory, PurgatoryNotOpen
 from purgatory.relay import Key, Relay, RelayClosed, signal_text
 from purgatory.relay.keys import encoded, shard_of
 from purgatory.relay.transport import Publication
-from purgatory.testing import InProcessBroker, VirtualTimeLoop
+from purgatory.testing import InProcessBroker, InProcessTransport, VirtualTimeLoop
 from tests.operations import Gate, Stop, raising
 from tests.relay.processes import Pair, Process, State, Version, two_processes
 
@@ -274,7 +274,9 @@ async def test_a_channel_is_left_when_nobody_has_waited_for_long() -> None:
     async with two_processes(linger=20) as pair:
         pair.waiter.park("tea").cancel()
         await settled(pair)
-        connection = pair.waiter.transport._connection
+        transport = pair.waiter.transport
+        assert isinstance(transport, InProcessTransport)
+        connection = transport._connection
         assert connection is not None
         assert len(connection.channels) == 2
         await asyncio.sleep(15)
@@ -631,6 +633,7 @@ async def test_closing_publishes_what_waits(pair: Pair) -> None:
     await settled(pair)
     async with Process(pair.broker, pair.state) as third:
         third.write("tea")
+    assert isinstance(third.transport, InProcessTransport)
     assert third.transport.closed
     assert await waiting == 1
 

