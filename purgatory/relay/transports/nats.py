@@ -135,7 +135,9 @@ class NatsTransport:
                 if not isinstance(error, Exception):
                     raise
                 problems.append(f"{_PASSWORD.sub('//', server)}: {described(connection.problem or error)}")
-        raise ConnectionError(f"there is no connection to NATS: {'; '.join(problems)}")
+        # A server that refuses a password may reset the connection before it can say so.
+        check = "check the addresses, the user and the password"
+        raise ConnectionError(f"there is no connection to NATS, {check}: {'; '.join(problems)}")
 
     def _connected(self) -> Connection:
         if self._connection is None:
@@ -188,13 +190,16 @@ class Connection:
         self._requested += 1
         number = self._requested
         await self.client.publish(self._own_subject, b"%d" % number)
-        while self._confirmed < number:
+        while self._confirmed < number and self._end is None:
             await self._change()
+        if self._end is not None:
+            raise self._end
 
     async def end(self) -> NoReturn:
         """Raise what ends the connection."""
-        while True:
+        while self._end is None:
             await self._change()
+        raise self._end
 
     async def subscribe(self, channels: Sequence[str]) -> None:
         for channel in channels:
@@ -231,11 +236,8 @@ class Connection:
         return stream
 
     async def _change(self) -> None:
-        if self._end is None:
-            self._changed.clear()
-            await self._changed.wait()
-        if self._end is not None:
-            raise self._end
+        self._changed.clear()
+        await self._changed.wait()
 
     def _ended(self, reason: Exception) -> None:
         self._end = self._end or reason

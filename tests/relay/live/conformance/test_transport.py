@@ -145,7 +145,6 @@ async def test_a_server_that_is_not_there_is_reported_before_it_is_connected(
     await transport.aclose()
 
 
-@pytest.mark.long
 async def test_every_call_can_be_cancelled_while_nothing_answers(server: FaultyServer) -> None:
     transport = server.transport()
     async with running(transport):
