@@ -190,7 +190,7 @@ class Relay:
     def _begin(self) -> CancelScope:
         if self._scope is not None:
             raise RuntimeError(f"{self!r} was entered before: make a new one")
-        if not self.purgatory._engine.open:
+        if not self.purgatory.open:
             raise PurgatoryNotOpen(f"{self.purgatory!r} is not open: enter it before its relay")
         self.purgatory.observe_keys(self._interest)
         self._scope = CancelScope()
