@@ -17,7 +17,7 @@ from examples.longpoll.store import PATIENCE, Excerpt, StoreUnavailable
 from examples.longpoll.topic_log import Place
 from examples.longpoll.topics import too_many_topics
 from purgatory import PurgatoryFull
-from purgatory.relay.redis import RedisEngine
+from purgatory.relay.transports.redis import RedisTransport
 
 # A topic is a list of records, and a hash with the offset of the oldest one and the sum of their bytes. The
 # sorted set of topics tells when each was used. A new topic begins at `_START`, behind all that were dropped.
@@ -103,8 +103,8 @@ class RedisStore:
             url, retry=Retry(NoBackoff(), 0), socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE
         )
 
-    def engine(self) -> RedisEngine:
-        return RedisEngine(self._url, prefix="longpoll")
+    def transport(self) -> RedisTransport:
+        return RedisTransport(self._url, prefix="longpoll")
 
     async def __aenter__(self) -> Self:
         async with _available():

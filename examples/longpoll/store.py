@@ -10,7 +10,7 @@ from typing import Final, Protocol, Self
 import anyio
 
 from examples.longpoll.topic_log import Place
-from purgatory.relay import Engine
+from purgatory.relay import Transport
 
 PATIENCE: Final = 5.0
 """Seconds that a request of the store may take."""
@@ -57,8 +57,8 @@ class Store(Protocol):
     signals: bool
     """Whether `append` also signals the topic. If not, its caller does that afterwards."""
 
-    def engine(self) -> Engine:
-        """The engine of a relay between the users of this store."""
+    def transport(self) -> Transport:
+        """The transport of a relay between the users of this store."""
         raise NotImplementedError
 
     async def __aenter__(self) -> Self: ...

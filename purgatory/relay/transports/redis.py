@@ -1,4 +1,4 @@
-"""The engine for Redis and Valkey: publish and subscribe."""
+"""The transport for Redis and Valkey: publish and subscribe."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from redis.backoff import NoBackoff
 from redis.client import Pipeline as BlockingPipeline
 from redis.exceptions import NoPermissionError
 
-from purgatory.relay.engine import Message, Receiver
 from purgatory.relay.keys import Key, encoded, shard_of
 from purgatory.relay.outbox import Outbox
+from purgatory.relay.transport import Publication, Receiver
 
-__all__ = ["RedisEngine", "notify", "publications"]
+__all__ = ["RedisTransport", "notify", "publications"]
 
 _SUBSCRIBED: Final = b"subscribe"
 _MESSAGE: Final = b"message"
@@ -31,26 +31,26 @@ _MAX_KEYS: Final = 1_000
 
 
 @final
-class RedisEngine:
+class RedisTransport:
     """Carries signals over Redis, or over Valkey, which speaks the same protocol (extra `redis`).
 
     `server` is a URL such as ``redis://localhost:6379``, or a `redis.asyncio.Redis`. A client that you pass
-    stays open. Its settings, such as TLS, passwords and Sentinel, are those of the engine's connections, too.
-    A Redis Cluster carries messages to all its nodes: pass a client of one node.
+    stays open. Its settings, such as TLS, passwords and Sentinel, hold for the transport's connections, too.
+    A Redis Cluster carries publications to all its nodes: pass a client of one node.
 
     Give each application its own `prefix`: all databases of a server share their channels. The channels are
     ``prefix:00`` to ``prefix:ff``, one for each shard, and one for each relay.
 
     One connection is for subscriptions. It is lost when Redis restarts, and also when this process reads so
-    slowly that Redis drops it (``client-output-buffer-limit pubsub``). The relay looks at all keys then.
-    Another one is for publishing, hundreds of signals in one round trip. Neither is one of the client's pool.
-    The best way to signal is in the transaction that writes, with `notify`, or in a script, with
-    `publications`.
+    slowly that Redis drops the connection (``client-output-buffer-limit pubsub``). Then the relay looks at
+    all keys. Another connection is for publishing, hundreds of signals in one round trip. Neither connection
+    is from the client's pool. The best way to signal is in the transaction that writes, with `notify`, or in
+    a script, with `publications`.
 
     A user of Redis needs the rights ``+subscribe +unsubscribe +publish &prefix:*``, and no others. Without
     one of them, entering the relay raises redis-py's NoPermissionError.
 
-    Raises ValueError for a URL that is none, and TypeError for anything that is neither of the two.
+    Raises ValueError for a text that is no URL of Redis, and TypeError for anything else.
     """
 
     max_bytes: int = _MAX_BYTES
@@ -69,7 +69,7 @@ class RedisEngine:
 
     def __repr__(self) -> str:
         state = "connected" if self._subscriptions is not None else "not connected"
-        return f"<RedisEngine {self._prefix!r} {state}>"
+        return f"<RedisTransport {self._prefix!r} {state}>"
 
     async def run(self, receiver: Receiver, *, task_status: TaskStatus[None]) -> NoReturn:
         # A PubSub of the client would connect and subscribe again without a word. By default, five seconds of
@@ -96,11 +96,11 @@ class RedisEngine:
     async def unsubscribe(self, channels: Sequence[str]) -> None:
         await self._connected().send(b"UNSUBSCRIBE", self._names(channels))
 
-    async def publish(self, messages: Sequence[Message]) -> None:
+    async def publish(self, publications: Sequence[Publication]) -> None:
         if self._publisher is None:
             self._publisher = self._connection()
         connection = self._publisher
-        commands = [(b"PUBLISH", _name(self._prefix, channel), text) for channel, text in messages]
+        commands = [(b"PUBLISH", _name(self._prefix, channel), text) for channel, text in publications]
         try:
             with _rights(self._prefix):
                 if not connection.is_connected:
@@ -127,7 +127,7 @@ class RedisEngine:
 
     def _connected(self) -> Subscriptions:
         if self._subscriptions is None:
-            raise ConnectionError("there is no connection to Redis: call this while run() runs")
+            raise ConnectionError("there is no connection to Redis")
         return self._subscriptions
 
     def _names(self, channels: Sequence[str]) -> list[bytes]:
@@ -183,10 +183,10 @@ class Subscriptions:
 def notify(pipeline: Pipeline | BlockingPipeline, *keys: Key, prefix: str = "purgatory") -> None:
     """Signal `keys` with the commands of `pipeline`: the signal leaves when they are executed.
 
-    So the write and its signal take one round trip. In a transaction, which a pipeline of redis-py is unless
-    you say otherwise, no write goes without its signal, also when this process dies at once. `prefix` is that
-    of the engines which are to hear it. All processes do, this one, too. The cost is one PUBLISH for each
-    shard of the keys.
+    So the write and its signal take one round trip. A pipeline of redis-py is a transaction, unless you say
+    otherwise. In a transaction, each write has its signal, also when this process dies at once. Every relay
+    whose transport has the same `prefix` hears the signal, the relay of this process, too. The cost is one
+    PUBLISH for each shard of the keys.
 
     Call it after the commands that write. Raises TypeError or ValueError for a key that has no encoding,
     TypeError for anything but a pipeline, and RuntimeError after ``watch()`` and before ``multi()``, where
@@ -208,13 +208,13 @@ def publications(*keys: Key, prefix: str = "purgatory") -> list[tuple[bytes, str
 
     For a script of Redis that writes: pass them as arguments, and let it call PUBLISH after the write. A
     script is one command, and takes a third of the processor time of the transaction that `notify` needs.
-    One publication is for one shard of the keys, so one key has one. `prefix` is that of the engines which
-    are to hear it. Raises TypeError or ValueError for a key that has no encoding.
+    Each shard of the keys has one publication, so one key has one. `prefix` is the prefix of the transports
+    that are to hear it. Raises TypeError or ValueError for a key that has no encoding.
     """
     outbox = Outbox(_MAX_KEYS)
     for text in map(encoded, keys):
         outbox.add(shard_of(text), text)
-    return [(_name(prefix, channel), text) for channel, text in outbox.messages("", _MAX_BYTES)]
+    return [(_name(prefix, channel), text) for channel, text in outbox.publications("", _MAX_BYTES)]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The engine for PostgreSQL: LISTEN and NOTIFY."""
+"""The transport for PostgreSQL: LISTEN and NOTIFY."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import asyncpg
 from anyio.abc import TaskStatus
 
 from purgatory.errors import PurgatoryError
-from purgatory.relay.engine import Message, Receiver
 from purgatory.relay.keys import Key, encoded, shard_of
-from purgatory.relay.message import keys_texts, shard_text
+from purgatory.relay.texts import keys_texts, shard_text
+from purgatory.relay.transport import Publication, Receiver
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
 
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]
 
-__all__ = ["PostgresEngine", "TransactionPooler", "notify"]
+__all__ = ["PostgresTransport", "TransactionPooler", "notify"]
 
 # NOTIFY takes payloads of less than 8,000 bytes, and names of channels of less than 64.
 _MAX_BYTES: Final = 7_999
@@ -46,27 +46,27 @@ class TransactionPooler(PurgatoryError):
 
 
 @final
-class PostgresEngine:
+class PostgresTransport:
     """Carries signals over PostgreSQL's LISTEN and NOTIFY (extra `postgres`).
 
-    `server` is a DSN such as ``postgresql://localhost/app``, or an `asyncpg.Pool`. The scheme of a URL of
-    SQLAlchemy's, such as ``postgresql+asyncpg://``, is understood, too. A pool that you pass stays open. One
-    connection of it is in use as long as the relay is open. All signals go over that connection, on one
-    channel, whose name is `prefix`. Each application has its own.
+    `server` is a DSN such as ``postgresql://localhost/app``, or an `asyncpg.Pool`. A URL of SQLAlchemy's,
+    such as ``postgresql+asyncpg://localhost/app``, is a DSN, too. A pool that you pass stays open. One
+    connection of the pool is in use as long as the relay is open. All signals go over this connection, on one
+    channel, whose name is `prefix`. Give each application its own.
 
     The best way to signal is `notify`, in the transaction that writes: the signal leaves at the commit.
 
     **NOTIFY serialises commits.** A transaction that notifies takes a lock of the whole server when it
-    commits, and holds it until the commit is on disk. So of all transactions that notify, one at a time
-    commits (https://www.recall.ai/blog/postgres-listen-notify-does-not-scale). The engine's own statements
-    write nothing else, so they wait for no disk, and there is one at a time for each process.
+    commits, and holds the lock until the commit is on disk. So transactions that notify commit one at a time
+    (https://www.recall.ai/blog/postgres-listen-notify-does-not-scale). The transport's own statements write
+    nothing else, so they wait for no disk, and each process makes one at a time.
 
     The connection must be a session of its own. Behind pgbouncer in transaction mode, where each transaction
     may have another connection to the server, no notification would arrive: `run` raises TransactionPooler
     then. pgbouncer in session mode is fine, and so is a second, direct address.
 
-    Raises TypeError for a `server` that is neither of the two, and ValueError for a DSN that has ``ssl=`` in
-    place of ``sslmode=``, and for a prefix that is empty or longer than 63 bytes.
+    Raises TypeError for a `server` that is neither a DSN nor a pool. Raises ValueError for a DSN that has
+    ``ssl=`` in place of ``sslmode=``, and for a prefix that is empty or longer than 63 bytes.
     """
 
     max_bytes: int = _MAX_BYTES
@@ -86,7 +86,7 @@ class PostgresEngine:
 
     def __repr__(self) -> str:
         state = "connected" if self._connection is not None else "not connected"
-        return f"<PostgresEngine {self._channel!r} {state}>"
+        return f"<PostgresTransport {self._channel!r} {state}>"
 
     async def run(self, receiver: Receiver, *, task_status: TaskStatus[None]) -> NoReturn:
         async with self._session() as connection:
@@ -114,8 +114,8 @@ class PostgresEngine:
     async def unsubscribe(self, channels: Sequence[str]) -> None:
         self._connected()
 
-    async def publish(self, messages: Sequence[Message]) -> None:
-        await self._connected().execute(_NOTIFY, self._channel, [message.text for message in messages])
+    async def publish(self, publications: Sequence[Publication]) -> None:
+        await self._connected().execute(_NOTIFY, self._channel, [text for _, text in publications])
 
     async def aclose(self) -> None:
         """There is nothing to close: `run` has ended its connection."""
@@ -177,10 +177,10 @@ class PostgresEngine:
 async def notify(connection: Connection, *keys: Key, prefix: str = "purgatory") -> None:
     """Signal `keys` in the present transaction of `connection`: the signal leaves when it commits.
 
-    So nobody hears of a write that was rolled back, and no write that is committed goes without its signal,
-    also when this process dies at once. `prefix` is that of the engines which are to hear it. All processes
-    do, this one, too. The cost is one statement. The commit waits for others that notify: see
-    `PostgresEngine`.
+    So nobody hears of a write that was rolled back, and a write that is committed always has its signal, also
+    when this process dies at once. Every relay whose transport has the same `prefix` hears the signal, the
+    relay of this process, too. The cost is one statement. The commit waits for other transactions that
+    notify: see `PostgresTransport`.
 
     Raises TypeError or ValueError for a key that has no encoding, and TypeError for a connection that is not
     asyncpg's. From SQL, with SQLAlchemy, and with other drivers, use ``SELECT pg_notify('purgatory', text)``,

@@ -10,13 +10,12 @@ from random import Random
 
 import anyio
 import pytest
-import redis
 
 from purgatory.relay import Key
-from tests.relay.live.black_hole import BlackHole, black_hole
-from tests.relay.live.pairs import SHORT, Maker, process_on
-from tests.relay.live.servers import EngineServer, RedisServer
-from tests.relay.processes import Process, State
+from tests.relay.live.black_hole import Hole
+from tests.relay.live.conformance.faulty_server import FaultyServer, Overflowing
+from tests.relay.live.pairs import SHORT, process_on
+from tests.relay.processes import Maker, Process, State
 
 pytestmark = pytest.mark.long
 
@@ -25,35 +24,30 @@ PROCESSES, KEYS, SECONDS = 3, 20, 3.0
 # fault is noticed, pauses between attempts to connect, and a busy machine.
 PAUSE, LONGEST = 0.005, 10.0
 
-Fault = Callable[[Random], Awaitable[None]]
 
-
-async def kill(server: EngineServer, random: Random) -> None:
+async def kill(server: FaultyServer, random: Random) -> None:
     server.kill()
     await asyncio.sleep(random.uniform(0, 1))
     await asyncio.to_thread(server.start)
 
 
-async def freeze(server: EngineServer, random: Random) -> None:
+async def freeze(server: FaultyServer, random: Random) -> None:
     with server.frozen():
         await asyncio.sleep(random.uniform(0, 3 * SHORT))
 
 
-async def cut(server: EngineServer, random: Random) -> None:
+async def cut(server: FaultyServer, random: Random) -> None:
     for _ in range(random.randint(1, 20)):
         await server.cut()
         await asyncio.sleep(random.uniform(0, 0.1))
 
 
-async def overflow(server: EngineServer, random: Random) -> None:
-    with redis.Redis.from_url(server.url) as client:
-        client.config_set("client-output-buffer-limit", "pubsub 1mb 1mb 1")
-        for channel in client.pubsub_channels("purgatory:??"):
-            for _ in range(random.randint(0, 10)):
-                client.publish(channel, b" " * 1_000_000)
+async def overflow(server: Overflowing, random: Random) -> None:
+    for _ in range(random.randint(1, 3)):
+        server.overflow(random.randint(0, 10))
 
 
-async def swallow(hole: BlackHole, random: Random) -> None:
+async def swallow(hole: Hole, random: Random) -> None:
     with hole.swallowing():
         await asyncio.sleep(random.uniform(0, 3 * SHORT))
 
@@ -99,7 +93,7 @@ async def write(processes: list[Process], state: State, oracle: Oracle, random: 
         await asyncio.sleep(random.expovariate(1 / PAUSE))
 
 
-async def play(server: Maker, fault: Fault, random: Random) -> None:
+async def play(server: Maker, fault: Callable[[Random], Awaitable[None]], random: Random) -> None:
     """One round: watchers of all keys in all processes, writes in all of them, and faults meanwhile."""
     state, oracle = State(), Oracle()
     async with AsyncExitStack() as stack:
@@ -123,20 +117,15 @@ async def play(server: Maker, fault: Fault, random: Random) -> None:
     print(f"{oracle.writes} writes, the longest unseen for {oracle.oldest:.2f} s")
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("fault", [kill, freeze, cut])
-async def test_no_write_stays_unseen(
-    server: EngineServer, fault: Callable[[EngineServer, Random], Awaitable[None]], seed: int
-) -> None:
-    await play(server, partial(fault, server), Random(seed))
-
-
-@pytest.mark.parametrize("seed", range(20))
-async def test_no_write_stays_unseen_when_everything_is_swallowed(server: EngineServer, seed: int) -> None:
-    async with black_hole(server) as hole:
-        await play(hole, partial(swallow, hole), Random(seed))
-
-
-@pytest.mark.parametrize("seed", range(20))
-async def test_no_write_stays_unseen_when_buffers_overflow(redis_or_valkey: RedisServer, seed: int) -> None:
-    await play(redis_or_valkey, partial(overflow, redis_or_valkey), Random(seed))
+@pytest.mark.parametrize("seed", range(100))
+async def test_no_write_stays_unseen(server: FaultyServer, seed: int) -> None:
+    async with server.hole() as hole:
+        rounds: list[tuple[Maker, Callable[[Random], Awaitable[None]]]] = [
+            (server, partial(kill, server)),
+            (server, partial(freeze, server)),
+            (server, partial(cut, server)),
+            (hole, partial(swallow, hole)),
+        ]
+        if isinstance(server, Overflowing):
+            rounds.append((server, partial(overflow, server)))
+        await play(*rounds[seed % len(rounds)], Random(seed))

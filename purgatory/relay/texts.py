@@ -4,8 +4,8 @@
 - ``{"shard":17}``: any key of the shard may have changed.
 - ``{"beat":true}``: a heartbeat, by which a relay hears whether it hears.
 
-Each may name its sender: ``"from":"9f2c…"``. A relay ignores its own signals, which it has dealt with when
-they were given, and the heartbeats of others.
+Each text may name its sender: ``"from":"9f2c…"``. A relay has dealt with its own signals when they were
+given, so it ignores them. It also ignores the heartbeats of other relays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Arrival:
 
 
 def signal_text(keys: Iterable[object]) -> str:
-    """The text that signals `keys`, for those who publish it themselves, as in their own transaction.
+    """The text that signals `keys`, for a program that publishes it itself, for example in its transaction.
 
     Raises TypeError for a key that has no encoding.
     """
@@ -36,7 +36,7 @@ def signal_text(keys: Iterable[object]) -> str:
 
 
 def keys_texts(sender: str, keys: Iterable[str], max_bytes: int) -> list[str] | None:
-    """Texts of at most `max_bytes` that signal encoded `keys`. None if one of these is too long for that."""
+    """Texts of at most `max_bytes` that signal encoded `keys`. None if one key is too long for a text."""
     head, tail = f'{{"from":"{sender}","keys":[', "]}"
     room = max_bytes - len(head) - len(tail)
     texts: list[str] = []

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from purgatory.relay import signal_text
 from purgatory.relay.keys import Key, encoded
-from purgatory.relay.message import beat_text, keys_texts, read, shard_text
+from purgatory.relay.texts import beat_text, keys_texts, read, shard_text
 from tests.relay.test_keys import KEYS
 
 SENDER = "0123456789abcdef"
@@ -44,7 +44,7 @@ def test_a_text_names_a_shard_or_is_a_heartbeat() -> None:
     assert (shard.sender, shard.keys, shard.shard, shard.beat) == (SENDER, [], 17, False)
     beat = read(beat_text(SENDER))
     assert (beat.sender, beat.keys, beat.shard, beat.beat) == (SENDER, [], None, True)
-    # Engines may count on it.
+    # Transports may count on it.
     assert max(len(shard_text(SENDER, 255)), len(beat_text(SENDER))) <= 200
 
 

@@ -1,38 +1,23 @@
-"""The engine for PostgreSQL, on a connection that the test holds in its hands."""
+"""The transport for PostgreSQL, on a connection that the test holds in its hands."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
-import anyio
 import asyncpg
 import pytest
 
-from purgatory.relay.engine import Message
-from purgatory.relay.message import read
-from purgatory.relay.postgres import PostgresEngine, TransactionPooler, notify
+from purgatory.relay.texts import read
+from purgatory.relay.transport import Publication
+from purgatory.relay.transports.postgres import PostgresTransport, TransactionPooler, notify
+from tests.relay.transports.heard import running
 
 DSN = "postgresql://localhost/app"
 
 
-class Heard:
-    """A receiver that keeps what arrives."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def received(self, text: str) -> None:
-        self.texts.append(text)
-
-    def missed(self) -> None:
-        raise AssertionError("the engine for PostgreSQL has nothing to say here")
-
-
-class FakeConnection:
+class FakeSession:
     """A connection of asyncpg. `process` is the server's process, and `told` the one that clients hear of."""
 
     def __init__(self, process: int = 1, told: int = 1) -> None:
@@ -76,11 +61,11 @@ class Database:
     """Hands out connections, in the order of the list."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.connections: list[FakeConnection] = []
-        self.opened: list[FakeConnection] = []
+        self.connections: list[FakeSession] = []
+        self.opened: list[FakeSession] = []
         monkeypatch.setattr(asyncpg, "connect", self.connect)
 
-    async def connect(self, dsn: str) -> FakeConnection:
+    async def connect(self, dsn: str) -> FakeSession:
         assert dsn == DSN
         self.opened.append(self.connections.pop(0))
         return self.opened[-1]
@@ -91,73 +76,27 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Database:
     return Database(monkeypatch)
 
 
-@asynccontextmanager
-async def running(engine: PostgresEngine) -> AsyncIterator[Heard]:
-    """The engine runs, and is cancelled at the end."""
-    heard = Heard()
-    async with anyio.create_task_group() as group:
-        await group.start(engine.run, heard)
-        yield heard
-        group.cancel_scope.cancel()
-
-
 # Messages
 
 
-async def test_what_arrives_on_the_channel_is_handed_over(database: Database) -> None:
-    database.connections = [FakeConnection()]
-    engine = PostgresEngine(DSN, prefix="app")
-    async with running(engine) as heard:
-        assert repr(engine) == "<PostgresEngine 'app' connected>"
-        database.opened[0].notify("app", '{"keys":["tea"]}')
-        assert heard.texts == ['{"keys":["tea"]}']
-
-
 async def test_nothing_is_handed_over_after_the_end(database: Database) -> None:
-    database.connections = [FakeConnection()]
-    async with running(PostgresEngine(DSN)) as heard:
+    database.connections = [FakeSession()]
+    async with running(PostgresTransport(DSN)) as heard:
         pass
     database.opened[0].notify("purgatory", "late")
     assert heard.texts == []
 
 
-async def test_all_messages_are_published_in_one_statement(database: Database) -> None:
-    database.connections = [FakeConnection()]
-    engine = PostgresEngine(DSN, prefix="app")
-    async with running(engine):
-        await engine.publish([Message("00", "a"), Message("01", "b")])
+async def test_all_publications_go_out_in_one_statement(database: Database) -> None:
+    database.connections = [FakeSession()]
+    transport = PostgresTransport(DSN, prefix="app")
+    async with running(transport):
+        await transport.publish([Publication("00", "a"), Publication("01", "b")])
     (statement,) = database.opened[0].executed
     assert statement[1:] == ("app", ["a", "b"])
 
 
-async def test_it_hears_all_channels_without_subscribing(database: Database) -> None:
-    database.connections = [FakeConnection()]
-    engine = PostgresEngine(DSN)
-    async with running(engine):
-        await engine.subscribe(["00"])
-        await engine.unsubscribe(["00"])
-    assert database.opened[0].executed == []
-
-
-async def test_without_a_connection_every_call_fails() -> None:
-    engine = PostgresEngine(DSN)
-    for call in (engine.subscribe(["00"]), engine.unsubscribe(["00"]), engine.publish([Message("00", "a")])):
-        with pytest.raises(ConnectionError, match="no connection"):
-            await call
-    await engine.aclose()
-    assert "not connected" in repr(engine)
-
-
 # Connections
-
-
-async def test_an_end_of_the_connection_ends_the_engine(database: Database) -> None:
-    database.connections = [FakeConnection()]
-    with pytest.RaisesGroup(ConnectionError):
-        async with running(PostgresEngine(DSN)):
-            database.opened[0].end()
-            await asyncio.Event().wait()
-    assert database.opened[0].terminated
 
 
 async def test_a_connection_that_its_pool_has_back_already_is_no_error(
@@ -166,19 +105,19 @@ async def test_a_connection_that_its_pool_has_back_already_is_no_error(
     def terminate() -> None:
         raise asyncpg.InterfaceError("connection has been released back to the pool")
 
-    database.connections = [connection := FakeConnection()]
+    database.connections = [connection := FakeSession()]
     monkeypatch.setattr(connection, "terminate", terminate)
-    async with running(PostgresEngine(DSN)):
+    async with running(PostgresTransport(DSN)):
         pass
 
 
 async def test_a_pool_lends_one_connection(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def acquire(_: object) -> FakeConnection:
+    async def acquire(_: object) -> FakeSession:
         return await database.connect(DSN)
 
     monkeypatch.setattr(asyncpg.Pool, "acquire", acquire)
-    database.connections = [FakeConnection()]
-    async with running(PostgresEngine(asyncpg.create_pool(DSN))):
+    database.connections = [FakeSession()]
+    async with running(PostgresTransport(asyncpg.create_pool(DSN))):
         assert not database.opened[0].terminated
     assert database.opened[0].terminated
 
@@ -187,9 +126,9 @@ async def test_a_pool_lends_one_connection(database: Database, monkeypatch: pyte
 
 
 async def test_a_pooler_that_gives_both_sessions_one_connection_is_refused(database: Database) -> None:
-    database.connections = [FakeConnection(process=7, told=-1), FakeConnection(process=7, told=-2)]
+    database.connections = [FakeSession(process=7, told=-1), FakeSession(process=7, told=-2)]
     with pytest.RaisesGroup(pytest.RaisesExc(TransactionPooler, match="session mode")):
-        async with running(PostgresEngine(DSN)):
+        async with running(PostgresTransport(DSN)):
             pass
     assert [connection.terminated for connection in database.opened] == [True, True]
     # It was noticed without waiting for a notification.
@@ -198,29 +137,29 @@ async def test_a_pooler_that_gives_both_sessions_one_connection_is_refused(datab
 
 @pytest.mark.usefixtures("virtual_time")
 async def test_a_pooler_that_swallows_notifications_is_refused(database: Database) -> None:
-    database.connections = [FakeConnection(process=7, told=-1), FakeConnection(process=8, told=-2)]
+    database.connections = [FakeSession(process=7, told=-1), FakeSession(process=8, told=-2)]
     with pytest.RaisesGroup(TransactionPooler):
-        async with running(PostgresEngine(DSN)):
+        async with running(PostgresTransport(DSN)):
             pass
 
 
 async def test_a_pooler_whose_sessions_share_prepared_statements_is_refused(database: Database) -> None:
-    database.connections = [FakeConnection(told=-1)]
+    database.connections = [FakeSession(told=-1)]
     database.connections[0].failure = asyncpg.DuplicatePreparedStatementError("it exists")
     with pytest.RaisesGroup(TransactionPooler):
-        async with running(PostgresEngine(DSN)):
+        async with running(PostgresTransport(DSN)):
             pass
 
 
 async def test_a_pooler_that_lets_notifications_through_is_accepted(database: Database) -> None:
-    first, second = FakeConnection(process=7, told=-1), FakeConnection(process=8, told=-2)
+    first, second = FakeSession(process=7, told=-1), FakeSession(process=8, told=-2)
 
     async def pg_notify(_: str, channel: str, texts: list[str]) -> None:
         first.notify(channel, texts[0])
 
     second.execute = pg_notify  # type: ignore[method-assign]  # what the server does
     database.connections = [first, second]
-    async with running(PostgresEngine(DSN)):
+    async with running(PostgresTransport(DSN)):
         assert second.terminated
         assert first.executed == [("UNLISTEN *",)]
         assert "purgatory" in first.listeners
@@ -231,7 +170,7 @@ async def test_a_pooler_that_lets_notifications_through_is_accepted(database: Da
 
 
 async def test_keys_are_signalled_in_one_statement_of_the_caller() -> None:
-    connection = FakeConnection()
+    connection = FakeSession()
     await notify(connection, "tea", ("job", 3), prefix="app")  # type: ignore[arg-type]  # a fake
     ((_, channel, texts),) = connection.executed
     assert channel == "app"
@@ -239,7 +178,7 @@ async def test_keys_are_signalled_in_one_statement_of_the_caller() -> None:
 
 
 async def test_many_keys_take_several_messages_of_less_than_8000_bytes() -> None:
-    connection = FakeConnection()
+    connection = FakeSession()
     keys = [f"key {number}" for number in range(2_000)]
     await notify(connection, *keys)  # type: ignore[arg-type]  # a fake
     ((_, _, texts),) = connection.executed
@@ -248,7 +187,7 @@ async def test_many_keys_take_several_messages_of_less_than_8000_bytes() -> None
 
 
 async def test_a_key_that_is_too_long_is_signalled_by_its_shard() -> None:
-    connection = FakeConnection()
+    connection = FakeSession()
     await notify(connection, "a" * 8_000)  # type: ignore[arg-type]  # a fake
     ((_, _, (text,)),) = connection.executed
     assert json.loads(text).keys() == {"from", "shard"}
@@ -260,18 +199,18 @@ async def test_a_key_that_is_too_long_is_signalled_by_its_shard() -> None:
 @pytest.mark.parametrize("prefix", ["", "é" * 32])
 def test_a_prefix_that_is_no_name_of_a_channel_is_refused(prefix: str) -> None:
     with pytest.raises(ValueError, match="1 to 63 bytes"):
-        PostgresEngine(DSN, prefix=prefix)
+        PostgresTransport(DSN, prefix=prefix)
 
 
 async def test_a_driver_in_the_scheme_is_left_out(database: Database) -> None:
-    database.connections = [FakeConnection()]
-    async with running(PostgresEngine(DSN.replace("://", "+asyncpg://"))):
+    database.connections = [FakeSession()]
+    async with running(PostgresTransport(DSN.replace("://", "+asyncpg://"))):
         pass
 
 
 def test_a_parameter_that_is_sqlalchemys_is_refused() -> None:
     with pytest.raises(ValueError, match="write sslmode="):
-        PostgresEngine("postgresql+asyncpg://localhost/app?x=1&ssl=require")
+        PostgresTransport("postgresql+asyncpg://localhost/app?x=1&ssl=require")
 
 
 async def test_a_connection_that_is_not_asyncpgs_is_refused() -> None:
@@ -285,4 +224,4 @@ async def test_a_connection_that_is_not_asyncpgs_is_refused() -> None:
 
 def test_what_is_neither_a_dsn_nor_a_pool_is_refused() -> None:
     with pytest.raises(TypeError, match=r"asyncpg\.Pool, not NoneType: .*render_as_string"):
-        PostgresEngine(None)  # type: ignore[arg-type]  # the mistake under test
+        PostgresTransport(None)  # type: ignore[arg-type]  # the mistake under test

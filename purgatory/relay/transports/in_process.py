@@ -1,4 +1,4 @@
-"""An engine within one process, for tests: it has the faults that it is told to have."""
+"""A transport within one process, for tests: it has the faults that it is told to have."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NoReturn, final
 
 from anyio.abc import TaskStatus
 
-from purgatory.relay.engine import Message, Receiver
+from purgatory.relay.transport import Publication, Receiver
 
 
 @final
 class InProcessBroker:
-    """Stands in for a server, such as that of Redis. The engines that it makes reach each other.
+    """Stands in for a server, such as a Redis. The transports that it makes reach each other.
 
-    ``Relay(purgatory, broker.engine())`` for each of several purgatories behaves as if they were in different
-    processes. A request and its answer take `latency` seconds each, and so does the delivery of a message.
-    While `losing` is true, messages vanish without a word.
+    Several purgatories with a ``Relay(purgatory, broker.transport())`` each behave as if they were in
+    different processes. A request takes `latency` seconds, an answer does, too, and so does the delivery of a
+    publication. While `losing` is true, publications vanish without a word.
     """
 
     def __init__(self, *, latency: float = 0.0, max_bytes: int = 8_000) -> None:
@@ -33,12 +33,12 @@ class InProcessBroker:
         state = "stopped" if self._stopped else "running" if self._awake.is_set() else "frozen"
         return f"<InProcessBroker {state} connections={len(self._connections)}>"
 
-    def engine(self) -> InProcessEngine:
-        """A new engine, for one relay."""
-        return InProcessEngine(self, self._max_bytes)
+    def transport(self) -> InProcessTransport:
+        """A new transport, for one relay."""
+        return InProcessTransport(self, self._max_bytes)
 
     def cut(self) -> None:
-        """End all connections. What is on its way is lost. The clients notice it, and connect again."""
+        """End all connections. What is on its way is lost. The clients notice the end, and connect again."""
         connections, self._connections = self._connections, []
         for connection in connections:
             connection.lost.set()
@@ -50,12 +50,12 @@ class InProcessBroker:
     def stop(self) -> None:
         """End all connections, and refuse everything until `start`."""
         self._stopped = True
-        # What waits is refused, too.
+        # Requests that wait are refused, too.
         self._awake.set()
         self.cut()
 
     def freeze(self) -> None:
-        """Answer nothing until `start`, as a process that SIGSTOP has stopped. Connections stay open."""
+        """Answer nothing until `start`, as a process does after a SIGSTOP. Connections stay open."""
         self._awake.clear()
 
     def start(self) -> None:
@@ -64,12 +64,12 @@ class InProcessBroker:
         self._awake.set()
 
     def overflow(self) -> None:
-        """Tell all relays that they have missed messages."""
+        """Tell all relays that they have missed publications."""
         for connection in self._connections:
             connection.receiver.missed()
 
     async def _reach(self) -> None:
-        """The way of a request to the server. Raises when that is stopped."""
+        """The way of a request to the server. Raises when the server is stopped."""
         await asyncio.sleep(self.latency)
         await self._awake.wait()
         if self._stopped:
@@ -91,14 +91,14 @@ class InProcessBroker:
         connection.channels.update(channels)
         await asyncio.sleep(self.latency)
 
-    async def _publish(self, messages: Sequence[Message]) -> None:
+    async def _publish(self, publications: Sequence[Publication]) -> None:
         await self._reach()
         if not self.losing:
             loop = asyncio.get_running_loop()
             for connection in self._connections:
-                for message in messages:
-                    if message.channel in connection.channels:
-                        loop.call_later(self.latency, self._deliver, connection, message.text)
+                for publication in publications:
+                    if publication.channel in connection.channels:
+                        loop.call_later(self.latency, self._deliver, connection, publication.text)
         await asyncio.sleep(self.latency)
 
     def _deliver(self, connection: InProcessConnection, text: str) -> None:
@@ -121,14 +121,17 @@ class InProcessConnection:
 
 
 @final
-class InProcessEngine:
-    """The `Engine` of one relay, by way of an `InProcessBroker`."""
+class InProcessTransport:
+    """The `Transport` of one relay, by way of an `InProcessBroker`."""
 
     def __init__(self, broker: InProcessBroker, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.closed = False
         self._broker = broker
         self._connection: InProcessConnection | None = None
+
+    def __repr__(self) -> str:
+        return f"<InProcessTransport {'connected' if self._connection is not None else 'not connected'}>"
 
     async def run(self, receiver: Receiver, *, task_status: TaskStatus[None]) -> NoReturn:
         connection = self._connection = await self._broker._accept(receiver)
@@ -142,16 +145,19 @@ class InProcessEngine:
                 self._broker._connections.remove(connection)
 
     async def subscribe(self, channels: Sequence[str]) -> None:
-        assert self._connection is not None
-        await self._broker._subscribe(self._connection, channels)
+        await self._broker._subscribe(self._connected(), channels)
 
     async def unsubscribe(self, channels: Sequence[str]) -> None:
-        assert self._connection is not None
-        self._connection.channels.difference_update(channels)
+        self._connected().channels.difference_update(channels)
         await asyncio.sleep(0)
 
-    async def publish(self, messages: Sequence[Message]) -> None:
-        await self._broker._publish(messages)
+    async def publish(self, publications: Sequence[Publication]) -> None:
+        await self._broker._publish(publications)
 
     async def aclose(self) -> None:
         self.closed = True
+
+    def _connected(self) -> InProcessConnection:
+        if self._connection is None:
+            raise ConnectionError("there is no connection to the broker")
+        return self._connection

@@ -1,39 +1,23 @@
-"""The engine for Redis, on a connection that the test holds in its hands."""
+"""The transport for Redis, on a connection that the test holds in its hands."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
-import anyio
 import pytest
 import redis
 from redis.asyncio import Redis
 
 from purgatory.relay import Key
-from purgatory.relay.engine import Message
-from purgatory.relay.message import read
-from purgatory.relay.redis import RedisEngine, notify, publications
+from purgatory.relay.texts import read
+from purgatory.relay.transport import Publication
+from purgatory.relay.transports.redis import RedisTransport, notify, publications
+from tests.relay.transports.heard import running
 
 
-class Heard:
-    """A receiver that keeps what arrives."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.arrived = asyncio.Event()
-
-    def received(self, text: str) -> None:
-        self.texts.append(text)
-        self.arrived.set()
-
-    def missed(self) -> None:
-        raise AssertionError("the engine for Redis has nothing to say here")
-
-
-class FakeConnection:
+class FakeRedis:
     """A connection of redis-py. The test plays the server: it puts answers, or an error, into a queue."""
 
     def __init__(self) -> None:
@@ -82,25 +66,15 @@ class FakeConnection:
 
 
 @pytest.fixture
-def connection() -> FakeConnection:
-    return FakeConnection()
+def connection() -> FakeRedis:
+    return FakeRedis()
 
 
 @pytest.fixture
-def engine(connection: FakeConnection, monkeypatch: pytest.MonkeyPatch) -> RedisEngine:
+def transport(connection: FakeRedis, monkeypatch: pytest.MonkeyPatch) -> RedisTransport:
     client = Redis()
     monkeypatch.setattr(client.connection_pool, "make_connection", lambda: connection)
-    return RedisEngine(client, prefix="app")
-
-
-@asynccontextmanager
-async def running(engine: RedisEngine) -> AsyncIterator[Heard]:
-    """The engine runs, and is cancelled at the end."""
-    heard = Heard()
-    async with anyio.create_task_group() as group:
-        await group.start(engine.run, heard)
-        yield heard
-        group.cancel_scope.cancel()
+    return RedisTransport(client, prefix="app")
 
 
 async def settle() -> None:
@@ -112,42 +86,31 @@ async def settle() -> None:
 # Subscriptions
 
 
-async def test_subscribing_ends_with_the_confirmation_of_the_last_channel(
-    engine: RedisEngine, connection: FakeConnection
+async def test_subscribing_ends_with_the_confirmation_of_its_last_channel(
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
-    async with running(engine):
-        subscribing = asyncio.create_task(engine.subscribe(["00", "ff"]))
+    async with running(transport):
+        given_up = asyncio.create_task(transport.subscribe(["00"]))
         await settle()
-        assert connection.sent[1:] == [(b"SUBSCRIBE", b"app:00", b"app:ff")]
-        connection.confirm(b"app:00")
+        given_up.cancel()
+        subscribing = asyncio.create_task(transport.subscribe(["00", "ff"]))
         await settle()
-        assert not subscribing.done()
+        assert connection.sent[2:] == [(b"SUBSCRIBE", b"app:00", b"app:ff")]
+        # The first one is for the request that was given up.
+        for channel in (b"app:00", b"app:00"):
+            connection.confirm(channel)
+            await settle()
+            assert not subscribing.done()
         connection.confirm(b"app:ff")
         await subscribing
 
 
-async def test_a_confirmation_of_an_earlier_request_does_not_count(
-    engine: RedisEngine, connection: FakeConnection
-) -> None:
-    async with running(engine):
-        given_up = asyncio.create_task(engine.subscribe(["00"]))
-        await settle()
-        given_up.cancel()
-        again = asyncio.create_task(engine.subscribe(["00"]))
-        await settle()
-        connection.confirm(b"app:00")
-        await settle()
-        assert not again.done()
-        connection.confirm(b"app:00")
-        await again
-
-
 async def test_subscribing_fails_when_the_connection_is_lost_before_the_confirmation(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
     with pytest.RaisesGroup(redis.ConnectionError):
-        async with running(engine):
-            subscribing = asyncio.create_task(engine.subscribe(["00"]))
+        async with running(transport):
+            subscribing = asyncio.create_task(transport.subscribe(["00"]))
             await settle()
             connection.answers.put_nowait(redis.ConnectionError("closed by server"))
             await asyncio.Event().wait()
@@ -156,64 +119,41 @@ async def test_subscribing_fails_when_the_connection_is_lost_before_the_confirma
 
 
 async def test_a_lost_connection_is_not_opened_again_by_a_request(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
-    async with running(engine):
+    async with running(transport):
         connection.is_connected = False
         with pytest.raises(ConnectionError, match="lost"):
-            await engine.subscribe(["00"])
+            await transport.subscribe(["00"])
         with pytest.raises(ConnectionError, match="lost"):
-            await engine.unsubscribe(["00"])
+            await transport.unsubscribe(["00"])
     assert len(connection.sent) == 1
-
-
-async def test_unsubscribing_does_not_wait(engine: RedisEngine, connection: FakeConnection) -> None:
-    async with running(engine):
-        await engine.unsubscribe(["00", "01"])
-    assert connection.sent[1:] == [(b"UNSUBSCRIBE", b"app:00", b"app:01")]
-
-
-async def test_nothing_can_be_subscribed_without_a_connection(engine: RedisEngine) -> None:
-    with pytest.raises(ConnectionError, match="no connection"):
-        await engine.subscribe(["00"])
-    assert "not connected" in repr(engine)
 
 
 # What arrives
 
 
-async def test_messages_are_handed_over_also_before_the_confirmation(
-    engine: RedisEngine, connection: FakeConnection
-) -> None:
-    async with running(engine) as heard:
-        assert repr(engine) == "<RedisEngine 'app' connected>"
-        connection.answers.put_nowait([b"message", b"app:00", b'{"keys":["tea"]}'])
-        connection.answers.put_nowait([b"unsubscribe", b"app:00", 0])
-        await heard.arrived.wait()
-        assert heard.texts == ['{"keys":["tea"]}']
-
-
 async def test_a_message_that_is_no_text_is_handed_over_as_no_json(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
-    async with running(engine) as heard:
+    async with running(transport) as heard:
         connection.answers.put_nowait([b"message", b"app:00", b'{"keys":["\xff"]}'])
-        await heard.arrived.wait()
+        await heard.change()
         assert heard.texts == ['{"keys":["\\xff"]}']
 
 
-async def test_silence_is_no_error(engine: RedisEngine, connection: FakeConnection) -> None:
-    async with running(engine):
+async def test_silence_is_no_error(transport: RedisTransport, connection: FakeRedis) -> None:
+    async with running(transport):
         assert connection.socket_timeout is None
 
 
 # What is published
 
 
-async def test_all_messages_are_published_in_one_round_trip(
-    engine: RedisEngine, connection: FakeConnection
+async def test_all_publications_go_out_in_one_round_trip(
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
-    publishing = asyncio.create_task(engine.publish([Message("00", "a"), Message("01", "b")]))
+    publishing = asyncio.create_task(transport.publish([Publication("00", "a"), Publication("01", "b")]))
     await settle()
     assert connection.sent == [(b"PUBLISH", b"app:00", "a"), (b"PUBLISH", b"app:01", "b")]
     connection.answers.put_nowait(1)
@@ -225,69 +165,39 @@ async def test_all_messages_are_published_in_one_round_trip(
 
 
 @pytest.mark.parametrize("end", [redis.ResponseError("no script"), asyncio.CancelledError()])
-async def test_answers_that_nobody_has_read_are_not_those_of_the_next_messages(
-    engine: RedisEngine, connection: FakeConnection, end: BaseException
+async def test_answers_that_nobody_has_read_are_not_taken_for_those_of_the_next_publications(
+    transport: RedisTransport, connection: FakeRedis, end: BaseException
 ) -> None:
     connection.answers.put_nowait(end)
     with pytest.raises(type(end)):
-        await engine.publish([Message("00", "a"), Message("01", "b")])
-    # So the next messages go over a new connection.
+        await transport.publish([Publication("00", "a"), Publication("01", "b")])
+    # So the next publications go over a new connection.
     assert not connection.is_connected
     connection.answers.put_nowait(1)
-    await engine.publish([Message("00", "c")])
+    await transport.publish([Publication("00", "c")])
     assert connection.is_connected
 
 
 async def test_a_primary_that_sentinel_cannot_name_yet_is_asked_for_again(
-    engine: RedisEngine, connection: FakeConnection
+    transport: RedisTransport, connection: FakeRedis
 ) -> None:
     connection.refusal = redis.ConnectionError("no primary")
     with pytest.raises(redis.ConnectionError, match="no primary"):
-        await engine.publish([Message("00", "a")])
+        await transport.publish([Publication("00", "a")])
     assert connection.sent == []
     connection.refusal = None
     connection.answers.put_nowait(1)
-    await engine.publish([Message("00", "b")])
+    await transport.publish([Publication("00", "b")])
     assert connection.sent == [(b"PUBLISH", b"app:00", "b")]
 
 
-async def test_the_connection_for_publishing_is_kept(engine: RedisEngine, connection: FakeConnection) -> None:
+async def test_the_connection_for_publishing_is_kept(
+    transport: RedisTransport, connection: FakeRedis
+) -> None:
     for _ in range(3):
         connection.answers.put_nowait(1)
-        await engine.publish([Message("00", "a")])
+        await transport.publish([Publication("00", "a")])
     assert connection.connected == 1
-
-
-async def test_closing_ends_the_connection_for_publishing(
-    engine: RedisEngine, connection: FakeConnection
-) -> None:
-    await engine.aclose()
-    connection.answers.put_nowait(1)
-    await engine.publish([Message("00", "a")])
-    await engine.aclose()
-    assert not connection.is_connected
-
-
-# Rights
-
-
-async def test_a_right_that_is_missing_shows_when_it_connects(
-    engine: RedisEngine, connection: FakeConnection
-) -> None:
-    connection.answers.put_nowait(redis.exceptions.NoPermissionError("it may not run 'unsubscribe'"))
-    rights = r"'unsubscribe': .* \+subscribe \+unsubscribe \+publish &app:\*"
-    with pytest.RaisesGroup(pytest.RaisesExc(redis.exceptions.NoPermissionError, match=rights)):
-        async with running(engine):
-            await asyncio.Event().wait()
-    assert connection.sent == [(b"UNSUBSCRIBE", b"app:")]
-
-
-async def test_a_user_who_may_not_publish_is_told_which_rights_that_takes(
-    engine: RedisEngine, connection: FakeConnection
-) -> None:
-    connection.answers.put_nowait(redis.exceptions.NoPermissionError("it may not run 'publish'"))
-    with pytest.raises(redis.exceptions.NoPermissionError, match=r"'publish': .* \+publish &app:\*"):
-        await engine.publish([Message("00", "a")])
 
 
 # In the transaction of the caller
@@ -357,45 +267,14 @@ def test_a_client_in_place_of_its_pipeline_is_refused(client: Any) -> None:
         notify(client, "tea")
 
 
-# Connections
-
-
-async def test_an_end_of_the_connection_ends_the_engine(
-    engine: RedisEngine, connection: FakeConnection
-) -> None:
-    connection.answers.put_nowait(redis.ConnectionError("closed by server"))
-    with pytest.RaisesGroup(redis.ConnectionError):
-        async with running(engine):
-            await asyncio.Event().wait()
-    assert not connection.is_connected
-
-
-async def test_a_server_that_cannot_be_reached_is_reported(
-    engine: RedisEngine, connection: FakeConnection
-) -> None:
-    connection.refusal = redis.ConnectionError("refused")
-    with pytest.RaisesGroup(redis.ConnectionError):
-        async with running(engine):
-            pass
-    assert "not connected" in repr(engine)
-
-
-async def test_a_cancelled_engine_closes_its_connection(
-    engine: RedisEngine, connection: FakeConnection
-) -> None:
-    async with running(engine):
-        assert connection.is_connected
-    assert not connection.is_connected
-
-
 # Clients
 
 
 def test_a_client_that_blocks_is_refused() -> None:
     with pytest.raises(TypeError, match=r"redis\.asyncio\.Redis"):
-        RedisEngine(redis.Redis())  # type: ignore[arg-type]  # the mistake under test
+        RedisTransport(redis.Redis())  # type: ignore[arg-type]  # the mistake under test
 
 
 def test_an_address_that_is_no_url_of_redis_is_refused() -> None:
     with pytest.raises(ValueError, match="scheme"):
-        RedisEngine("localhost:6379")
+        RedisTransport("localhost:6379")
