@@ -47,7 +47,9 @@ def resumable(request: Request, response: Response, tag: str, **following: objec
         # A name may be there several times.
         named = parse_qsl(request.url.query, keep_blank_values=True)
         kept = [(name, value) for name, value in named if name not in following]
-        headers["Link"] = f'<?{urlencode([*kept, *following.items()])}>; rel="next"'
+        # A colon, as in the text of a position, needs no quoting in a query.
+        query = urlencode([*kept, *following.items()], safe=":")
+        headers["Link"] = f'<?{query}>; rel="next"'
     if not client_has(request, tag):
         return response
     unchanged = Response(status_code=HTTPStatus.NOT_MODIFIED)
