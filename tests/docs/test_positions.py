@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -113,11 +114,14 @@ async def test_a_websocket_that_goes_on_after_a_restart_has_all_records_of_the_n
     names = program(WEBSOCKET)
 
     async def messages(query: str, *records: str) -> list[dict[str, str]]:
-        """The messages that a connection to a new process has, with these records."""
-        async with names["serve"](names["create_app"]()) as url, connect(f"{url}{query}") as websocket:
-            for record in records:
-                await websocket.send(record)
-            return [json.loads(await websocket.recv()) for _ in records]
+        """The messages that a second connection to a new process has, which has these records already."""
+        async with names["serve"](names["create_app"]()) as url:
+            async with connect(url) as first:
+                for record in records:
+                    await first.send(record)
+                    await first.recv()
+            async with connect(f"{url}{query}") as second, asyncio.timeout(10):
+                return [json.loads(await second.recv()) for _ in records]
 
     position = (await messages("", "x", "y"))[-1]["next"]
     after = await messages(f"?after={position}", "a", "b", "c")
