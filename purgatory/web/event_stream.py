@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
@@ -18,7 +19,7 @@ from purgatory._core.outcome import OperationState
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import OperationWithdrawn, PurgatoryClosed, PurgatoryFull, safe_repr
 from purgatory.purgatory import Purgatory
-from purgatory.web.long_poll import is_refusal, try_again_later
+from purgatory.web.long_poll import ClientDisconnected, is_refusal, try_again_later
 from purgatory.web.server_sent_event import HEARTBEAT, EncodedEvents, ServerSentEvent, encode_events
 
 R = TypeVar("R")
@@ -53,9 +54,11 @@ class EventStream(Response):
 
     The response to a HEAD request is the headers. `read` is called for them, and its operation is dropped.
 
-    The operation is withdrawn as soon as the client disconnects. While the client reads too slowly, no
-    operation is pending: the stream goes on later, from where it is. Nothing is kept for the client but the
-    events of one result, and what the server buffers.
+    The operation is withdrawn as soon as the client disconnects, and the stream ends. A server tells of a
+    disconnection by a message. A server of ASGI 2.4 may also raise an OSError when the stream sends.
+
+    While the client reads too slowly, no operation is pending: the stream goes on later, from where it is.
+    Nothing is kept for the client but the events of one result, and what the server buffers.
 
     Before the response begins, an HTTPException of `read` or `events` is the response, and so is a 503 with
     Retry-After when the purgatory is full or closed. Later, these end the stream, and so does a withdrawal by
@@ -94,12 +97,14 @@ class EventStream(Response):
             await nothing(scope, receive, send)
             return
         start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-        if scope["method"] == "HEAD":
-            # Nobody would withdraw an operation: the client has its response, and keeps the connection.
-            await send(start)
-            await send(body(b"", more=False))
-        else:
-            await self._stream(self._park(operation), last, start, receive, send)
+        send = noting_disconnections(send)
+        with suppress(ClientDisconnected):
+            if scope["method"] == "HEAD":
+                # Nobody would withdraw an operation: the client has its response, and keeps the connection.
+                await send(start)
+                await send(body(b"", more=False))
+            else:
+                await self._stream(self._park(operation), last, start, receive, send)
         if self.background is not None:
             await self.background()
 
@@ -218,6 +223,21 @@ class Pause(DelayedOperation[None]):
 def body(content: bytes, *, more: bool = True) -> Message:
     """A part of the response, which is the last one without `more`."""
     return {"type": "http.response.body", "body": content, "more_body": more}
+
+
+def noting_disconnections(send: Send) -> Send:
+    """`send` that raises ClientDisconnected for an OSError, by which ASGI 2.4 tells of a disconnection.
+
+    So an OSError of `read`, of `events` or of a hook is told from it.
+    """
+
+    async def noting(message: Message) -> None:
+        try:
+            await send(message)
+        except OSError as error:
+            raise ClientDisconnected("the client of a stream has disconnected") from error
+
+    return noting
 
 
 def last_event_id(scope: Scope) -> str | None:
