@@ -95,15 +95,13 @@ async def poll(
     """
     purgatory.try_complete_else_watch(operation, keys)
     if not operation.done:
-        with Interruption(operation), Foreign("receive"):
-            await _raise_at_disconnection(receive, operation)
+        # In this order, because the end of a wait is no exception outside the inner block.
+        with Foreign("receive"), Interruption(operation):
+            # A receive() that swallows its cancellation returns when the operation is done.
+            while not operation.done:
+                if (await receive())["type"] == "http.disconnect":
+                    client = f"the client that waited for {safe_repr(operation)}"
+                    raise ClientDisconnected(f"{client} has disconnected")
     if operation.state is not OperationState.CANCELLED:
         return operation.result()
     raise PollWithdrawn(f"{safe_repr(operation)} was withdrawn while its client waited")
-
-
-async def _raise_at_disconnection(receive: Receive, operation: DelayedOperation[Any]) -> None:
-    # A receive() that swallows its cancellation returns when the operation is done.
-    while not operation.done:
-        if (await receive())["type"] == "http.disconnect":
-            raise ClientDisconnected(f"the client that waited for {safe_repr(operation)} has disconnected")
