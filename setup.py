@@ -22,7 +22,7 @@ from setuptools.errors import CompileError
 
 # Commands of the build backend that describe the distribution, and compile nothing.
 DESCRIPTIONS = {"egg_info", "dist_info", "sdist"}
-CORE = sorted(str(path) for path in Path("purgatory/_core").rglob("*.py"))
+CORE = sorted(str(path) for path in Path("purgatory/_core").rglob("*.py") if path.name != "_mypyc.py")
 
 # What `mend` changes in the C code of mypyc 2.4: a name, a pattern that counts its places, the code there,
 # and what it becomes. docs/builds.md has the reports to mypyc ("What the build mends").

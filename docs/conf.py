@@ -59,7 +59,7 @@ nitpick_ignore_regex = [
     # Single backticks also mark code of any other kind: parameters, commands, values.
     ("py:obj", r".*"),
     # Type variables in signatures.
-    ("py:.*", r"(.*\.)?(D|Op|R|T|Ts)"),
+    ("py:.*", r"(.*\.)?(D|M|Op|R|T|Ts)"),
     # Protocols of a single parameter, which its function describes.
     ("py:class", r"purgatory\.(metrics|_figures\.\w+)\.\w+|purgatory\.web\.\w+\.\w+"),
     # What the tests put in the place of the disk.

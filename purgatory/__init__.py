@@ -16,9 +16,10 @@ from purgatory.errors import (
     QuorumNotReached,
     QuorumTimedOut,
 )
+from purgatory.observer import PurgatoryStatistics
 from purgatory.purgatory import Purgatory
-from purgatory.ready_made import DelayedQuorum, DelayedValue, Session, SingleFlight
-from purgatory.statistics import PurgatoryStatistics
+from purgatory.ready_made import DelayedQuorum, DelayedValue, Session
+from purgatory.single_flight import SingleFlight
 
 __version__ = "0.1.0"
 

@@ -1,4 +1,4 @@
-"""Cancellations that have to wait for something, and those that are not meant for the task that they end."""
+"""Cancellations that have to wait for something, or that are not meant for the task that they would end."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from purgatory.errors import own_error, safe_repr
 
 T = TypeVar("T")
 
-# In words for the message of OperationWithdrawn.
+# The cause, for the message of OperationWithdrawn.
 BY_EVALUATION: Final = Given("because the evaluation of its condition was cancelled")
 
 
@@ -68,7 +68,7 @@ class Evaluator:
                 "test it on a VirtualTimeLoop in place of a ManualClock"
             )
         self._loop = loop
-        # None once the operation has ended. Otherwise they would keep it alive.
+        # Both are None when the operation has ended, because they would keep it alive.
         self._operation: DelayedOperation[Any] | None = operation
         self._condition: Callable[[], Any] | None = condition
         self._first = first
@@ -117,7 +117,7 @@ class Evaluator:
     def set_result(self, _: None) -> None:
         """The operation has ended."""
         if self._task is not None:
-            # In the next turn. By then the evaluation is over that has completed the operation itself.
+            # In the next turn, because an evaluation that has completed the operation is still running.
             self._loop.call_soon(self._task.cancel)
         self._forget()
 
@@ -187,7 +187,7 @@ class Evaluator:
             return
         error = task.exception()
         if error is not None and not isinstance(error, (KeyboardInterrupt, SystemExit)):
-            # Of those two the loop has raised each already.
+            # The loop has raised a KeyboardInterrupt and a SystemExit already.
             message = f"the evaluation of the {task.get_name()} raised"
             self._loop.call_exception_handler({"message": message, "exception": error, "task": task})
         if self._again and operation is not None:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeVar, final
 from purgatory._conditions import Evaluator
 from purgatory._core.operation import Operation
 from purgatory._core.outcome import NEW
-from purgatory._core.waiting import abandon, claim, settled, wait_for
+from purgatory._core.waiting import abandon, claim, future_for, settled, wake_when_done
 from purgatory.delayed_operation import DelayedOperation, check_names
 
 R = TypeVar("R")
@@ -60,7 +60,7 @@ class AsyncDelayedOperation(DelayedOperation[R]):
         if type(self).condition is AsyncDelayedOperation.condition:
             raise TypeError(f"{type(self).__name__} must override condition(), which every evaluation awaits")
         super().__init__(timeout)
-        # That of the last offer.
+        # The evaluator of the last offer.
         self._evaluator: Evaluator | None = None
 
     async def condition(self) -> R | Literal[False] | None:
@@ -85,7 +85,8 @@ class AsyncDelayedOperation(DelayedOperation[R]):
     def __await__(self) -> Generator[Any, None, R]:
         """The result, as soon as there is one and no evaluation is running. It raises as in any operation."""
         ended = settled(self)
-        waiter = wait_for(self)
+        waiter = future_for(self)
+        wake_when_done(self, waiter)
         try:
             if not ended:
                 yield from waiter

@@ -11,8 +11,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from purgatory._core.operation import HOOKS, PROTECTED_NAMES, Operation
-from purgatory._core.ready_made import Quorum, Session
-from purgatory._core.waiting import abandon, claim, settled, wait_for
+from purgatory._core.waiting import abandon, claim, future_for, settled, wake_when_done
 
 R = TypeVar("R")
 
@@ -83,13 +82,14 @@ class DelayedOperation(Operation, Generic[R]):
         """The result, as soon as there is one. Cancelling the last waiting task withdraws the operation.
 
         Raises OperationWithdrawn when somebody else withdraws it. Raises RuntimeError for an operation that
-        was not offered yet, and in another event loop than that of its purgatory, because there the task
-        would wait forever.
+        was not offered yet, and in another event loop than the purgatory's, where the task would wait
+        forever.
         """
         if not settled(self):
             # Each task gets a future of its own, for its wake-up only. Cancelling a task cancels the future
             # that it awaits, and the operation must outlive that while another task awaits it.
-            waiter = wait_for(self)
+            waiter = future_for(self)
+            wake_when_done(self, waiter)
             # `yield from waiter` does the same, but makes an iterator.
             waiter._asyncio_future_blocking = True
             try:
@@ -104,13 +104,7 @@ class DelayedOperation(Operation, Generic[R]):
 
 
 # The names that no subclass may use for anything else, by the base that they belong to.
-_PROTECTED: Final[Mapping[type, frozenset[str]]] = {
-    DelayedOperation: PROTECTED_NAMES,
-    **{
-        kind: frozenset(name for name in vars(kind) if name[:2] != "__" and name not in HOOKS)
-        for kind in (Quorum, Session)
-    },
-}
+_PROTECTED: Final[Mapping[type, frozenset[str]]] = {DelayedOperation: PROTECTED_NAMES}
 
 
 def check_names(made: type, protected: Mapping[type, frozenset[str]]) -> None:
@@ -142,7 +136,7 @@ def _methods(kind: type) -> Iterator[FunctionType]:
                 yield function
 
 
-# In these, the name of the first parameter may be that of something else.
+# Inside these, the name of the first parameter may mean something else.
 _INNER: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 

@@ -42,10 +42,10 @@ class PurgatoryFull(PurgatoryError):
 class QuorumNotReached(PurgatoryError):
     """Raised when so many members have refused that a `DelayedQuorum` cannot be reached any more.
 
-    `missing` has the members that have not acknowledged, and `refused` those of them that have refused.
+    `missing` has the members that have not acknowledged, and `refused` the members that have refused.
     """
 
-    # With defaults, because pickle makes an exception from its message alone.
+    # The defaults are for pickle, which makes an exception from its message alone.
     def __init__(self, message: str, missing: tuple[Any, ...] = (), refused: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
         self.missing = missing
@@ -54,6 +54,10 @@ class QuorumNotReached(PurgatoryError):
 
 class QuorumTimedOut(QuorumNotReached, TimeoutError):
     """Raised when the timeout, or closing, ends the wait for a `DelayedQuorum`."""
+
+
+class NoCondition(PurgatoryError, NotImplementedError, TypeError):
+    """Raised when an operation is offered whose class does not override `try_complete`."""
 
 
 def safe_repr(subject: object) -> str:

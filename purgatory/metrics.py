@@ -17,8 +17,7 @@ from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
 from purgatory._figures.operations import FIGURES, OPERATIONS
 from purgatory._figures.relay import RELAY_FIGURES, Relaying
 from purgatory.errors import PurgatoryNotOpen
-from purgatory.observer import Timing
-from purgatory.statistics import OUTCOMES
+from purgatory.observer import OUTCOMES, Timing
 
 
 class Journal(Protocol):

@@ -1,14 +1,27 @@
-"""The seam for metrics, journals and dashboards."""
+"""The seam for metrics, journals and dashboards: what an observer is told, and what it may read."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, cast
 
-from purgatory._core.outcome import Timing
+from purgatory._core.operation import named
+from purgatory._core.outcome import FAILED, Failure, OperationState, Timing
+from purgatory._core.watch_list import Chunk
+from purgatory._core.watchers import keys_at
 from purgatory.delayed_operation import DelayedOperation
 
-__all__ = ["KeyObserver", "Observer", "Timing"]
+__all__ = [
+    "KeyObserver",
+    "Observer",
+    "Timing",
+    "arrival",
+    "ended",
+    "exception_of",
+    "timing_of",
+    "watched_keys",
+]
 
 
 class Observer(Protocol):
@@ -47,3 +60,91 @@ class KeyObserver(Protocol):
 
         An exception goes to the loop's exception handler.
         """
+
+
+def ended(operation: DelayedOperation[Any]) -> tuple[tuple[Hashable, ...], OperationState, float, float]:
+    """The keys, the state, the timeout and the deadline of an operation that has ended.
+
+    The times are seconds. Infinity means that there was none. A key that was named twice is there twice.
+    """
+    return named(operation._watched), operation._state, operation._timeout, operation._deadline
+
+
+def exception_of(operation: DelayedOperation[Any]) -> BaseException | None:
+    """The exception of a FAILED operation. Unlike `exception()`, this does not count as having seen it."""
+    return cast(Failure, operation._outcome).exception if operation._state is FAILED else None
+
+
+def arrival(operation: DelayedOperation[Any]) -> int:
+    """The place of an operation in the order in which its purgatory parked operations. The first has 1."""
+    return operation._parked
+
+
+def watched_keys(operation: DelayedOperation[Any], limit: int) -> tuple[tuple[Hashable, ...], int]:
+    """The first `limit` keys of a pending operation, and how many keys it has. O(limit)."""
+    record = operation._watched
+    if isinstance(record, Chunk):
+        keys, count = keys_at(record), 1
+    else:
+        keys, count = keys_at(record[: limit + 1]), len(record)
+    shown = named(keys)
+    return shown[:limit], count - len(keys) + len(shown)
+
+
+def timing_of(operation: DelayedOperation[Any]) -> Timing | None:
+    """The timing of an operation. None when it was offered before the first observer came."""
+    try:
+        timing = operation._timing
+    except AttributeError:
+        return None
+    timing.tries = operation._tries
+    return timing
+
+
+@dataclass(frozen=True, slots=True)
+class PurgatoryStatistics:
+    """A purgatory's figures at one moment. Reading them costs O(1)."""
+
+    pending: int
+    """Operations that wait now."""
+    max_pending: int | None
+    """Operations that may wait. None when there is no limit."""
+    watched: int
+    """Operation-key pairs on the watch lists now: an operation on three keys counts three times.
+
+    An operation without a key counts once.
+    """
+    keys: int
+    """Keys that at least one operation watches now.
+
+    A key that raised, or had changed, as its last operation left counts, too. All operations without a key
+    count as one key.
+    """
+    completed: int
+    """Operations whose condition held, since the start."""
+    expired: int
+    """Operations that their timeout, or closing, ended."""
+    cancelled: int
+    """Operations that were withdrawn."""
+    failed: int
+    """Operations that an exception in one of their hooks ended."""
+    refused: int
+    """Operations that had to wait, and were refused with PurgatoryFull."""
+    wakeups: int
+    """How often the event loop's timer has woken the reaper."""
+    slices: int
+    """How often bulk work (expiring, sweeping, closing) has paused because its time slice was over."""
+    expired_untried: int = 0
+    """Those of the expired whose timeout ended them, and that no check had tried since their offer.
+
+    When many expire like this, perhaps nobody checks their keys, or checks them before the change.
+    """
+    missed_changes: int = 0
+    """Operations that expired although their condition held. Only debug mode looks for them.
+
+    After the change, nobody had checked a key of theirs.
+    """
+
+
+OUTCOMES: Final = ("completed", "expired", "cancelled", "failed")
+"""The ways in which an operation ends: values of `OperationState`, and fields of `PurgatoryStatistics`."""

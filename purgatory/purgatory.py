@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeVar, cast, overload
 
 from anyio import TASK_STATUS_IGNORED
 
 from purgatory._conditions import PredicateOperation
-from purgatory._core.bulk import Sweep
+from purgatory._core.operation import NO_KEY
 from purgatory._core.outcome import CANCELLED, EXPIRED
-from purgatory._core.synchronous_purgatory import SynchronousPurgatory
+from purgatory._core.synchronous_purgatory import SynchronousPurgatory, check_argument
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory._core.waiting import check_loop
-from purgatory._lifecycle import Lifecycle
-from purgatory.reaper import Pace
+from purgatory._core.watch_list import Chunk, operations_at
+from purgatory.bulk import Pace, Sweep
+from purgatory.observer import PurgatoryStatistics
+from purgatory.reaper import Lifecycle
+from purgatory.reports import Reporter
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
     from purgatory.delayed_operation import DelayedOperation
-    from purgatory.observer import Observer
+    from purgatory.observer import KeyObserver, Observer
 
 T = TypeVar("T")
 
@@ -44,10 +48,10 @@ class Purgatory(SynchronousPurgatory):
 
     Bulk work (expiring, `sweep`, closing) holds the loop for `slice_seconds` at a time, together with the
     tasks that it wakes. Where other work holds the loop for longer between two slices, the next slice takes
-    as long as that did. So bulk work gets half of a busy loop. The clients that a sweep or closing has woken
-    may ask again before all others are woken, as those of long polls do. Then the others come first: the work
-    pauses only after 200 times `slice_seconds`, and the tasks that it wakes do not count. (The page on the
-    architecture says why.)
+    as long as that did. So bulk work gets half of a busy loop. Clients of long polls ask again at once. If
+    more than 1 in 8 of the clients that a sweep or closing has woken ask again, the others come first: the
+    work pauses only after 200 times `slice_seconds`, and the tasks that it wakes do not count. (The page on
+    the architecture says why.)
 
     Parking and completing cost O(keys of the operation), however many operations are pending.
 
@@ -59,9 +63,6 @@ class Purgatory(SynchronousPurgatory):
     if TYPE_CHECKING:
 
         def check_and_complete(self, key: Hashable, limit: int | None = None) -> int: ...
-        def watched_keys(self, limit: int) -> list[Hashable]: ...
-        def watching(self, key: Hashable, limit: int) -> list[DelayedOperation[Any]]: ...
-        def count_watching(self, key: Hashable, limit: int) -> int: ...
 
     def __init__(
         self,
@@ -81,9 +82,9 @@ class Purgatory(SynchronousPurgatory):
             max_pending=max_pending,
             slice_seconds=slice_seconds,
             observers=observers,
-            debug=debug,
+            reporter=Reporter(name),
         )
-        self._lifecycle = Lifecycle(self._engine)
+        self._lifecycle = Lifecycle(self._engine, debug)
 
     def start(self) -> None:
         """Open the purgatory on the running event loop. Its reaper is a task of its own until `aclose`.
@@ -94,7 +95,7 @@ class Purgatory(SynchronousPurgatory):
 
     def _open_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open the purgatory on `loop` without a reaper, as `purgatory.testing` does with its clocks."""
-        self._engine.open_on(loop)
+        self._lifecycle.open_on(loop)
 
     async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
         """Open the purgatory and be its reaper: ``await task_group.start(purgatory.run)``.
@@ -117,7 +118,7 @@ class Purgatory(SynchronousPurgatory):
         await self.aclose(cancel_pending=exception_type is not None)
 
     async def aclose(self, *, cancel_pending: bool = False) -> None:
-        """Take no more operations, and end those that are pending: expire them, or withdraw them.
+        """Take no more operations, and end the pending ones: expire them, or withdraw them.
 
         The tasks that await a withdrawn operation get OperationWithdrawn. Returns when all operations have
         ended. The evaluations of async conditions, which are cancelled, have ended by then, and so has the
@@ -146,12 +147,95 @@ class Purgatory(SynchronousPurgatory):
             raise
         return sweep.completed
 
+    @property
+    def open(self) -> bool:
+        """Whether it takes operations."""
+        return self._engine.open
+
+    @property
+    def closing(self) -> bool:
+        """Whether it is closing or closed, and never takes operations again."""
+        return self._engine.closing
+
+    def statistics(self) -> PurgatoryStatistics:
+        """The present figures, O(1). Any thread may call it."""
+        engine = self._engine
+        return PurgatoryStatistics(
+            pending=engine.pending,
+            max_pending=engine.max_pending,
+            watched=engine.watchers.watched,
+            keys=len(engine.watchers),
+            completed=engine.completed,
+            expired=engine.expired,
+            expired_untried=engine.expired_untried,
+            missed_changes=0 if engine.debugger is None else engine.debugger.missed,
+            cancelled=engine.cancelled,
+            failed=engine.failed,
+            refused=engine.refused,
+            wakeups=self.timer.wakeups,
+            slices=engine.slices + self.timer.slices,
+        )
+
     def operations(self, key: Hashable = _ALL_KEYS) -> list[DelayedOperation[Any]]:
-        """The operations pending now: those that watch `key`, in order, or without a key all of them."""
-        # It is not compiled, because a compiled method with this default has no signature.
+        """The pending operations that watch `key`, in order. Without a key, all pending operations."""
         watchers = self._engine.watchers
         found = watchers.operations() if key is _ALL_KEYS else watchers.watching(key)
         return cast("list[DelayedOperation[Any]]", found)
+
+    def watching(self, key: Hashable, limit: int) -> list[DelayedOperation[Any]]:
+        """The first `limit` of the operations that watch `key`, O(limit)."""
+        check_argument("limit", limit, int, "an int")
+        return cast("list[DelayedOperation[Any]]", self._engine.watchers.watching(key, limit))
+
+    def count_watching(self, key: Hashable, limit: int) -> int:
+        """How many operations watch `key`. Counting stops at `limit` or a little above it.
+
+        The cost is O(limit / CHUNK_LENGTH): one addition for each chunk of the watch list.
+        """
+        check_argument("limit", limit, int, "an int")
+        place = self._engine.watchers.on(key)
+        return place.count(limit) if isinstance(place, Chunk) else len(operations_at(place, 1))
+
+    def watched_keys(self, limit: int) -> list[Hashable]:
+        """At most `limit` of the keys that have watchers now, O(limit).
+
+        When there are more, half of the answer is the keys that have been watched for longest, and half is
+        the newest keys. A key that raised, or had changed, as its last operation left is among them, too.
+        """
+        check_argument("limit", limit, int, "an int")
+        table = self._engine.watchers.table
+        late = limit // 2 if len(table) > limit else 0
+        keys = [*islice(table, limit - late), *islice(reversed(table), late)]
+        return [key for key in keys if key is not NO_KEY] if NO_KEY in table else keys
+
+    def add_observer(self, observer: Observer) -> None:
+        """Tell `observer`, after the others, what happens from now on.
+
+        The first observer is not told of operations that wait already, because nobody noted when they came.
+        """
+        self._engine.observers.all += (observer,)
+        self._engine.observed = True
+
+    def remove_observer(self, observer: Observer) -> bool:
+        """Tell `observer` nothing any more. False when it is none of the observers."""
+        # By identity, because a user's class may define any equality.
+        engine = self._engine
+        others = tuple([each for each in engine.observers.all if each is not observer])
+        removed = len(others) < len(engine.observers.all)
+        engine.observers.all = others
+        engine.observed = bool(others) or engine.debugger is not None
+        return removed
+
+    def observe_keys(self, observer: KeyObserver | None) -> None:
+        """Tell `observer` of the first watcher and of the last one of each key. None ends that.
+
+        It is not told of the keys that are watched already: `watched_keys` has them. Raises RuntimeError when
+        there is another one.
+        """
+        engine = self._engine
+        if observer is not None and engine.key_observer is not None:
+            raise RuntimeError(f"the keys of purgatory {self.name!r} have an observer: it can have one only")
+        engine.key_observer = observer
 
     @overload
     async def wait_until(
@@ -181,7 +265,7 @@ class Purgatory(SynchronousPurgatory):
     ) -> Any:
         """The first truthy value of `predicate`, which is called now and at every check of a key.
 
-        Its type is that of the predicate's values without None and False, such as int for
+        Its type is the type of the predicate's values without None and False, such as int for
         ``lambda: prices.get("tea")`` with prices in a ``dict[str, int]``.
 
         A predicate only looks, because the task that waits may be cancelled when it holds. What has to be

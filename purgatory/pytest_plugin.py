@@ -55,7 +55,7 @@ async def virtual_time(request: pytest.FixtureRequest) -> VirtualTimeLoop:
     return loop
 
 
-# Without pytest-asyncio pytest itself does not know this hook: `pytest_configure` says what is missing.
+# pytest itself does not know this hook, which is pytest-asyncio's. `pytest_configure` says what is missing.
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Generator[None, LoopFactories | None, LoopFactories]:
     factories = yield

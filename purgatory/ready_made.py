@@ -1,31 +1,24 @@
-"""What needs no class of the user's own: operations, and the loads of `SingleFlight`."""
+"""Operations that need no class of the user's own."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from purgatory._cancellation import Foreign
-from purgatory._core import ready_made
-from purgatory._core.operation import end
-from purgatory._core.outcome import CANCELLED, Given
-from purgatory._core.waiting import check_loop
-from purgatory.delayed_operation import DelayedOperation
-from purgatory.errors import safe_repr
+from purgatory._core.operation import HOOKS, Unconditional
+from purgatory._core.outcome import OperationState
+from purgatory.delayed_operation import DelayedOperation, check_names
+from purgatory.errors import QuorumNotReached, QuorumTimedOut, safe_repr
 
 if TYPE_CHECKING:
-    from purgatory.purgatory import Purgatory
+    pass
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Hashable)
 
-# In words for the message of OperationWithdrawn.
-BY_LOAD: Final = Given("because the load was cancelled")
 
-
-class DelayedValue(ready_made.Value, DelayedOperation[T]):
+class DelayedValue(Unconditional, DelayedOperation[T]):
     """Waits for a value that somebody hands over: ``DelayedValue[str](timeout=5)``.
 
     `complete(value)` ends the wait, and awaiting gives that value. `fail(error)` ends it, too, and awaiting
@@ -38,35 +31,91 @@ class DelayedValue(ready_made.Value, DelayedOperation[T]):
 
     __slots__ = ()
 
+    def on_expiration(self) -> None:
+        keys = ", ".join(map(safe_repr, self.keys))
+        awaited = f" for {keys}" if keys else ""
+        raise TimeoutError(f"no value came{awaited} {limit(self)}")
 
-class DelayedQuorum(ready_made.Quorum, DelayedOperation[tuple[M, ...]]):
+
+class DelayedQuorum(Unconditional, DelayedOperation[tuple[M, ...]]):
     """Waits until `needed` of the `members` have acknowledged: ``DelayedQuorum(2, replicas, timeout=5)``.
 
-    Each `acknowledge(member)` counts one. The result is a tuple of those that have acknowledged, in the order
-    in which they did. When the timeout, or closing, ends the wait, awaiting raises QuorumTimedOut, which is a
-    TimeoutError. When so many members `refuse` that the rest is too few, it raises QuorumNotReached at once,
-    which is none. Both errors have the tuples `missing` and `refused`. The operation needs no check of its
-    key, because `acknowledge` and `refuse` look at the count themselves.
+    Each `acknowledge(member)` counts one. The result is a tuple of the members that have acknowledged, in the
+    order in which they did. When the timeout, or closing, ends the wait, awaiting raises QuorumTimedOut,
+    which is a TimeoutError. When too few members are left that have not refused, awaiting raises
+    QuorumNotReached at once, which is no TimeoutError. Both errors have the tuples `missing` and `refused`.
+    The operation needs no check of its key, because `acknowledge` and `refuse` look at the count themselves.
 
     A member that is named twice counts once. Raises TypeError when `needed` is no int, and ValueError when it
     is below 1 or above the number of members.
     """
 
-    __slots__ = ()
+    __slots__ = ("_acknowledged", "_members", "_needed", "_refused")
 
-    if TYPE_CHECKING:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        check_names(cls, _PROTECTED)
 
-        def __init__(self, needed: int, members: Iterable[M], timeout: float | None) -> None: ...
-        @property
-        def acknowledged(self) -> tuple[M, ...]: ...
-        @property
-        def refused(self) -> tuple[M, ...]: ...
-        @property
-        def missing(self) -> tuple[M, ...]: ...
-        def on_complete(self) -> tuple[M, ...]: ...
+    def __init__(self, needed: int, members: Iterable[M], timeout: float | None) -> None:
+        super().__init__(timeout)
+        # Sets that keep an order.
+        self._members: dict[M, None] = dict.fromkeys(members)
+        self._acknowledged: dict[M, None] = {}
+        self._refused: dict[M, None] = {}
+        if not isinstance(needed, int) or isinstance(needed, bool):
+            raise TypeError(f"needed must be an int, not {safe_repr(needed)}")
+        if not 1 <= needed <= len(self._members):
+            raise ValueError(f"needed must be from 1 to the {len(self._members)} members, not {needed}")
+        self._needed = needed
+
+    def acknowledge(self, member: M) -> bool:
+        """Note that `member` has acknowledged. True for the one call that completes the operation.
+
+        A member counts once. Acknowledgements before the offer count, too: when there are enough of them, the
+        offer completes the operation. Those after the end are noted, and change no result. Raises ValueError
+        for an object that is no member.
+        """
+        return _note(self, member, self._acknowledged, self._refused)
+
+    def refuse(self, member: M) -> bool:
+        """Note that `member` will not acknowledge. True for the one call that ends the operation.
+
+        As soon as too few members are left, the operation fails with QuorumNotReached. A refusal counts as an
+        acknowledgement does, before the offer and after the end, too. Of one member, the latest call counts:
+        an acknowledgement replaces a refusal, and a refusal takes an acknowledgement back.
+        """
+        return _note(self, member, self._refused, self._acknowledged)
+
+    @property
+    def acknowledged(self) -> tuple[M, ...]:
+        """The members that have acknowledged, in the order in which they did."""
+        return tuple(self._acknowledged)
+
+    @property
+    def refused(self) -> tuple[M, ...]:
+        """The members that have refused, in the order in which they did."""
+        return tuple(self._refused)
+
+    @property
+    def missing(self) -> tuple[M, ...]:
+        """The members that have not acknowledged, refused ones included, in the order given."""
+        return tuple([member for member in self._members if member not in self._acknowledged])
+
+    def try_complete(self) -> bool:
+        if len(self._acknowledged) >= self._needed:
+            return self.force_complete()
+        if len(self._members) - len(self._refused) < self._needed:
+            return self.fail(QuorumNotReached(_count(self), self.missing, self.refused))
+        return False
+
+    def on_complete(self) -> tuple[M, ...]:
+        return tuple(self._acknowledged)
+
+    def on_expiration(self) -> None:
+        raise QuorumTimedOut(_count(self, f" {limit(self)}"), self.missing, self.refused)
 
 
-class Session(ready_made.Session, DelayedOperation[None]):
+class Session(Unconditional, DelayedOperation[None]):
     """Calls `callback` when nobody has renewed it for `timeout` seconds: ``Session(30, go_offline)``.
 
     `renew()` gives it its timeout again, in O(1). `cancel()` ends it without the callback. So does closing
@@ -76,128 +125,57 @@ class Session(ready_made.Session, DelayedOperation[None]):
     and nothing else does. It must not be async. Where something has to be awaited, it creates a task.
     """
 
-    __slots__ = ()
+    __slots__ = ("_callback",)
 
-    if TYPE_CHECKING:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        check_names(cls, _PROTECTED)
 
-        def __init__(self, timeout: float | None, callback: Callable[[], object]) -> None: ...
-
-
-class SingleFlight(Generic[T]):
-    """Loads a value once for all who ask for it at the same time: ``SingleFlight[str](purgatory)``.
-
-    It keeps nothing: neither values nor errors. Look into your own cache before you call `get`. Close the
-    purgatory to end all loads. Closing returns when they have ended.
-    """
-
-    __slots__ = ("_flights", "_purgatory")
-
-    def __init__(self, purgatory: Purgatory) -> None:
-        self._purgatory = purgatory
-        # The loads that callers may join, by their keys.
-        self._flights: dict[Hashable, Flight[T]] = {}
-
-    def __repr__(self) -> str:
-        return f"<SingleFlight loading={len(self._flights)}>"
-
-    async def get(self, key: Hashable, load: Callable[[], Awaitable[T]], timeout: float | None = None) -> T:
-        """The value that `load` returns. While a load with an equal key is under way, wait for that one.
-
-        The load runs in a task of its own, in the context (`contextvars`) of the first caller. All who wait
-        get its value, or its error. Each has a timeout of its own, in seconds. A caller that is cancelled, or
-        whose timeout is over, does not stop the load for the others. When the last one has gone, the load is
-        cancelled, because nobody wants its value. An error that a load raises after that is logged.
-
-        Raises TimeoutError when the timeout, or closing, ends the wait, and OperationWithdrawn when somebody
-        else cancels the load. Raises PurgatoryClosed, PurgatoryNotOpen and PurgatoryFull as
-        `Purgatory.try_complete_else_watch` does. Then nothing is loaded.
-        """
-        check_loop(self._purgatory._engine, self)
-        joined = self._flights.get(key)
-        flight = Flight[T](key) if joined is None else joined
-        caller = self._purgatory.try_complete_else_watch(DelayedLoad(flight, timeout))
-        flight.callers[caller] = None
-        try:
-            if joined is None and not caller.done:
-                self._start(flight, load)
-            return await caller
-        finally:
-            # It has not ended when the load could not be started.
-            caller.cancel()
-            del flight.callers[caller]
-            if not flight.callers:
-                self._forget(flight)
-                if flight.task is not None:
-                    flight.task.cancel()
-
-    def _start(self, flight: Flight[T], load: Callable[[], Awaitable[T]]) -> None:
-        # First, because an eager task may be done when `create_task` returns.
-        self._flights[flight.key] = flight
-        loading = _run(flight, load)
-        try:
-            flight.task = asyncio.get_running_loop().create_task(loading, name=repr(flight))
-        except BaseException:
-            loading.close()
-            raise
-        self._purgatory._engine.evaluations.add(flight.task)
-        flight.task.add_done_callback(partial(self._land, flight))
-
-    def _land(self, flight: Flight[T], task: asyncio.Task[T]) -> None:
-        """Hand the result to all who wait. From now on, callers start another load."""
-        engine = self._purgatory._engine
-        engine.evaluations.discard(task)
-        self._forget(flight)
-        callers = tuple(flight.callers)
-        error = None if task.cancelled() else task.exception()
-        got = 0
-        if isinstance(error, Exception):
-            got = sum([caller.fail(error) for caller in callers])
-        elif task.cancelled() or error is not None:
-            for caller in callers:
-                end(caller, CANCELLED, BY_LOAD)
-        else:
-            value = task.result()
-            for caller in callers:
-                caller.complete(value)
-        # Of those two the loop has raised each already.
-        if error is not None and not got and not isinstance(error, (KeyboardInterrupt, SystemExit)):
-            engine.reporter.report(f"{flight} failed, and nobody got its error", error)
-
-    def _forget(self, flight: Flight[T]) -> None:
-        # When all had left, a later caller has started another load.
-        if self._flights.get(flight.key) is flight:
-            del self._flights[flight.key]
-
-
-@final
-class Flight(Generic[T]):
-    """A load that is under way, and its callers in order."""
-
-    __slots__ = ("callers", "key", "task")
-
-    def __init__(self, key: Hashable) -> None:
-        self.key = key
-        self.callers: dict[DelayedLoad[T], None] = {}
-        self.task: asyncio.Task[T] | None = None
-
-    def __repr__(self) -> str:
-        return f"the load of {safe_repr(self.key)}"
-
-
-@final
-class DelayedLoad(DelayedValue[T]):
-    """One who waits for a flight. It has no key, which the key observer of a relay would not know."""
-
-    __slots__ = ("_flight",)
-
-    def __init__(self, flight: Flight[T], timeout: float | None) -> None:
+    def __init__(self, timeout: float | None, callback: Callable[[], object]) -> None:
         super().__init__(timeout)
-        self._flight = flight
+        self._callback = callback
 
-    def on_expiration(self) -> None:
-        raise TimeoutError(f"{self._flight} did not end {ready_made.limit(self)}")
+    def renew(self) -> bool:
+        """Give the session its timeout again, from now. False when it has ended. The cost is O(1)."""
+        return self.reschedule(self.timeout)
+
+    # In on_expiration a TimeoutError would be the outcome, and a callback that raises it would go unseen.
+    def on_complete(self) -> None:
+        if self.timed_out:
+            returned = self._callback()
+            if inspect.iscoroutine(returned):
+                # Otherwise it would warn that nobody has awaited it.
+                returned.close()
+                raise TypeError("the callback of a session must not be async: create a task in it")
 
 
-async def _run(flight: Flight[Any], load: Callable[[], Awaitable[T]]) -> T:
-    with Foreign(repr(flight)):
-        return await load()
+# The names that no subclass may use for anything else.
+_PROTECTED: Final[Mapping[type, frozenset[str]]] = {
+    kind: frozenset(name for name in vars(kind) if name[:2] != "__" and name not in HOOKS)
+    for kind in (DelayedQuorum, Session)
+}
+
+
+def _note(quorum: DelayedQuorum[M], member: M, answers: dict[M, None], others: dict[M, None]) -> bool:
+    if member not in quorum._members:
+        raise ValueError(f"{safe_repr(member)} is no member: there are {safe_repr(list(quorum._members))}")
+    answers[member] = None
+    others.pop(member, None)
+    return quorum.state is not OperationState.NEW and quorum.try_complete()
+
+
+def _count(quorum: DelayedQuorum[M], limit: str = "") -> str:
+    """What is known of the members, in words for an error."""
+    count = f"{len(quorum._acknowledged)} of {len(quorum._members)} members acknowledged{limit}"
+    needed = f"{quorum._needed} {'is' if quorum._needed == 1 else 'are'} needed"
+    words = f"{count}, {needed}; missing: {', '.join(map(safe_repr, quorum.missing))}"
+    if quorum._refused:
+        words += f"; refused: {', '.join(map(safe_repr, quorum._refused))}"
+    return words
+
+
+def limit(operation: DelayedOperation[Any]) -> str:
+    """Until when an operation that expired has waited, in words for an error."""
+    if operation.timed_out:
+        return f"within {max(operation.timeout or 0.0, 0.0)} s"
+    return "before the purgatory was closed"

@@ -23,12 +23,12 @@ from typing import Any, Final, TypeVar, TypeVarTuple, cast
 
 from purgatory._conditions import PredicateOperation
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
-from purgatory._lifecycle import LIFECYCLES
 from purgatory.async_delayed_operation import AsyncDelayedOperation
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import PurgatoryError
 from purgatory.observer import Observer
 from purgatory.purgatory import Purgatory
+from purgatory.reaper import LIFECYCLES
 from purgatory.relay.in_process import InProcessBroker, InProcessEngine
 
 __all__ = ["InProcessBroker", "InProcessEngine", "ManualClock", "VirtualTimeLoop", "WouldWaitForever"]
@@ -119,7 +119,7 @@ class JumpingSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
-        # Not `timeout` seconds, since the loop limits that to a day.
+        # The loop limits `timeout` to a day, so it does not tell how long to wait.
         if ready or timeout == 0 or self._loop.jump(self._loop.idle_for()):
             return ready
         return super().select(None)
@@ -215,8 +215,8 @@ class ManualClock:
         """Let `seconds` pass, and expire each operation that becomes due at its own time.
 
         Raises ValueError for a negative number, and RuntimeError when a hook calls it. Raises an
-        ExceptionGroup of the exceptions that a loop's exception handler would have received: those of hooks
-        whose operation nobody awaits, and those of observers.
+        ExceptionGroup of the exceptions that a loop's exception handler would have received: from hooks
+        whose operation nobody awaits, and from observers.
         """
         if seconds < 0:
             raise ValueError(f"time cannot go back by {-seconds} seconds: advance by zero or more")

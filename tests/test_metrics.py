@@ -17,8 +17,7 @@ from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS
 from purgatory._figures.operations import FIGURES
 from purgatory.journal import JournalWriter
 from purgatory.metrics import HistogramObserver, PurgatoryCollector
-from purgatory.observer import Observer
-from purgatory.statistics import OUTCOMES
+from purgatory.observer import OUTCOMES, Observer
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
 from tests.scrape import LossyJournal, Scrape

@@ -15,7 +15,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from purgatory.metrics import DelayedCollector, PurgatoryCollector, RelayCollector
-from purgatory.statistics import OUTCOMES
+from purgatory.observer import OUTCOMES
 from purgatory.testing import ManualClock
 from tests.operations import Gate
 from tests.scrape import FakeMessages, FakeRelay, LossyJournal, Scrape

@@ -20,8 +20,8 @@ that comes in the middle of other work does at once what disturbs nothing. The r
    ask for checks again and again, while nothing ends, go on in the loop's next turn.
 
 A call notes the level that it finds, sets its own, and goes back with `leave` in a `finally`. Then `leave`
-does what waits and may be done on that level. When something was raised that goes up to the caller, it goes
-up at once, and the loop does what waits in its next turn.
+does what waits and may be done on that level. An exception goes up to the caller at once. Then the loop does
+what waits in its next turn.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from collections.abc import Hashable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast, final
 
+from purgatory._core._mypyc import i64
 from purgatory._core.operation import NO_LIMIT, Operation
-from purgatory._mypyc import i64
 from purgatory.errors import safe_repr
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ TRYING: Final = 1
 SETTLING: Final = 2
 WRITING: Final = 3
 
-# So many checks in a row may each be asked for by the one before it, while nothing ends. In debug mode the
-# fourth one is reported already: two conditions that check each other's key have asked twice by then.
+# So many checks in a row may each be asked for by the one before it, while nothing ends. Debug mode reports
+# the fourth one already: two conditions that check each other's key have asked twice by then.
 ROUNDS: Final = 100
 DEBUG_ROUNDS: Final = 3
 
-# When the loop's next turn ends nothing either, they pause for so many seconds. So timeouts end them even in
-# virtual time, where the clock stands still while the loop has anything to run.
+# When the loop's next turn ends nothing either, they pause for so many seconds. So timeouts end them in
+# virtual time, too, where the clock stands still while the loop has anything to run.
 PAUSE: Final = 0.001
 
 
@@ -66,7 +66,7 @@ class Check:
         self.key = key
         self.limit = limit
         self.started = False
-        # How many checks in a row have led to this one while nothing ended, and the operation that asked.
+        # The number of checks in a row that have led to this one while nothing ended, and who asked for it.
         self.round: i64 = queue.round + 1
         self.asker = queue.tried if queue.round else None
 
@@ -75,8 +75,8 @@ class Check:
 class ActionQueue:
     """The level of one event loop, and the ends and checks that wait for another level.
 
-    A check that is asked for twice before it starts runs once, because both see the same. One with a limit is
-    never merged with another: two permits that are handed over one by one are two.
+    A check that is asked for twice before it starts runs once. One with a limit is never merged with another:
+    two permits that are handed over one by one are two.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -92,9 +92,9 @@ class ActionQueue:
         # Whether the loop is going to call `resume`, and whether it has to pause before it does.
         self._resuming = False
         self._fruitless = False
-        # Operations to look at. Their state says what for.
+        # Operations for which something waits. Their state says what.
         self._deferred: deque[Operation] = deque()
-        # In the order in which they were asked for.
+        # The checks that wait, in the order in which somebody asked for them.
         self._checks: deque[Check] = deque()
         # The checks that have not started, and perhaps some that have.
         self._asked: dict[tuple[Checker, Hashable], Check] = {}
@@ -193,7 +193,7 @@ class ActionQueue:
             self.level = SETTLING
             operation = self._deferred.popleft()
             try:
-                # Without an engine, it has ended and is in no book.
+                # An operation without an engine has ended, and is in no book.
                 if operation._owner is not None:
                     operation._owner.attend(operation)
             except BaseException as error:
@@ -222,9 +222,7 @@ class ActionQueue:
             self.tried = None
 
 
-_queues: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ActionQueue]] = (
-    weakref.WeakKeyDictionary()
-)
+_queues: Final = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ActionQueue]()
 
 
 def action_queue_of(loop: asyncio.AbstractEventLoop) -> ActionQueue:

@@ -8,12 +8,12 @@ from collections.abc import Hashable
 from math import inf
 from typing import Any, final
 
+from purgatory._core._mypyc import i64
 from purgatory._core.action_queue import IDLE, TRYING
 from purgatory._core.engine import Engine
 from purgatory._core.operation import NO_LIMIT, Operation
 from purgatory._core.outcome import COMPLETED, PENDING, OperationState
 from purgatory._core.watch_list import Chunk
-from purgatory._mypyc import i64
 from purgatory.errors import own_error
 
 

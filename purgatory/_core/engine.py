@@ -1,4 +1,4 @@
-"""Layer 4: an engine tries operations, parks those that have to wait, and ends and counts them."""
+"""Layer 4: an engine tries operations, parks the ones that have to wait, and ends and counts them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from collections.abc import Hashable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
+from purgatory._core._mypyc import i64
 from purgatory._core.action_queue import IDLE, SETTLING, TRYING, WRITING, ActionQueue, action_queue_of
+from purgatory._core.observers import Observers
 from purgatory._core.operation import (
     BY_CLOSING,
     NO_KEY,
     NO_KEYS,
     Operation,
+    Unconditional,
     deserted,
     end,
-    failure_of,
+    failed_by,
     settle,
     wake,
 )
 from purgatory._core.outcome import (
-    BY_KEY,
     BY_WAITER,
     CANCELLED,
     COMPLETED,
@@ -34,15 +36,20 @@ from purgatory._core.outcome import (
     OperationState,
     Timing,
 )
-from purgatory._core.ready_made import Unconditional
-from purgatory._core.reports import Debugger, Observers, Reporter, failed_by, has_no_condition
 from purgatory._core.timer import Timer
 from purgatory._core.watchers import Watchers, first_watched, hashable_keys, keys_at
-from purgatory._mypyc import i64
-from purgatory.errors import PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen, own_error, safe_repr
+from purgatory.errors import (
+    NoCondition,
+    PurgatoryClosed,
+    PurgatoryFull,
+    PurgatoryNotOpen,
+    own_error,
+    safe_repr,
+)
 
 if TYPE_CHECKING:
     from purgatory.observer import KeyObserver, Observer
+    from purgatory.reports import Debugger, Reporter
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -70,41 +77,36 @@ class Engine:
         self,
         name: str,
         timer: Timer,
+        reporter: Reporter,
         max_pending: int | None,
         observers: tuple[Observer, ...],
-        debug: bool | None,
     ) -> None:
         if max_pending is not None and max_pending < 1:
             raise ValueError(f"max_pending must be at least 1, or None for no limit, not {max_pending!r}")
         self.name = name
         self.timer = timer
         self.watchers = Watchers()
-        self.reporter = Reporter(name)
-        self.observers = Observers(name, timer, self.reporter, observers)
-        # Whether there are observers.
+        self.reporter = reporter
+        self.observers = Observers(name, timer, reporter, observers)
         self.observed = bool(observers)
-        # Told of the first and of the last watcher of each key.
+        # It is told of the first and of the last watcher of each key.
         self.key_observer: KeyObserver | None = None
-        # None means: as the loop does.
-        self._debug = debug
-        # Only in debug mode there is one.
+        # There is one in debug mode only.
         self.debugger: Debugger | None = None
-        # How many operations may wait. None means that there is no limit.
         self.max_pending = max_pending
         self._most: i64 = NO_MAXIMUM if max_pending is None else min(max_pending, NO_MAXIMUM)
-        # The thread of the loop, once it is open.
-        self.thread: i64 = 0
-        # None until it is open.
+        # The loop and its thread, once it is open.
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.thread: i64 = 0
         # Whether it takes operations.
         self.open = False
         # Whether it is closing or closed, and never takes operations again.
         self.closing = False
-        # The operations that are being given more keys: each one in the try of the one before it.
+        # The operations to which keys are being added, each in the try of the one before it.
         self._widened: list[Operation] = []
         # The tasks in which async conditions are evaluated. It only keeps them; closing waits for them.
         self.evaluations: set[asyncio.Future[Any]] = set()
-        # How many operations were ever parked. The number of an operation is its place in that order.
+        # How many operations were ever parked. That is the number of the latest one.
         self.parked: i64 = 0
         self.pending: i64 = 0
         self.completed: i64 = 0
@@ -129,10 +131,6 @@ class Engine:
         self.timer.start(loop)
         self.reporter.open_on(loop)
         self.queue = action_queue_of(loop)
-        if loop.get_debug() if self._debug is None else self._debug:
-            self.debugger = Debugger(loop, self.reporter)
-            # The debugger wants to know how often each operation was tried.
-            self.observed = True
         self.thread = thread_id()
         self.loop = loop
         self.open = True
@@ -150,8 +148,8 @@ class Engine:
         return PurgatoryNotOpen(f"purgatory {self.name!r} is not open: use `async with`, or start() it")
 
     def check_thread(self) -> None:
-        """Raise RuntimeError in another thread than that of the loop, which would not notice the call."""
-        # After closing, a check does nothing, whoever makes it.
+        """Raise RuntimeError in another thread than the loop's, which would not notice the call."""
+        # After closing, a check does nothing in any thread.
         if thread_id() != self.thread and (self.pending or not self.closing):
             raise RuntimeError(
                 "a purgatory belongs to the thread of its event loop: from another thread call "
@@ -178,7 +176,7 @@ class Engine:
             ) from None
         if self.observed:
             self._observe(operation)
-        # Any: an override may return what it likes, on both builds. The state tells what happened.
+        # Any, because an override may return anything, on both builds. The state tells what happened.
         hooks: Any = operation
         operation._tries = 1
         operation._owner = self
@@ -193,10 +191,7 @@ class Engine:
                 debugger = self.debugger
                 tried: Any = hooks.try_complete() if debugger is None else debugger.try_complete(operation)
             except BaseException as error:
-                if isinstance(error, NotImplementedError) and has_no_condition(operation):
-                    made = type(operation).__name__
-                    raise TypeError(f"{made} must override try_complete(), which is its condition") from None
-                if self.reporter.try_failed(operation, error):
+                if isinstance(error, NoCondition) or self.reporter.try_failed(operation, error):
                     raise
             if operation._state is NEW and (tried is False or not failed_by(operation, tried)):
                 if level == WRITING:
@@ -233,7 +228,7 @@ class Engine:
         Where this raises, the caller goes back to its own level.
         """
         timeout = operation._timeout
-        # When it has asked to be tried again, in its first try.
+        # The time for which it has asked in its first try, or infinity.
         wake = operation._deadline
         if wake != inf:
             operation._deadline = inf
@@ -437,36 +432,11 @@ class Engine:
         else:
             self._finish(operation)
 
-    def end_for(self, key: Hashable, kind: Any, value: Given | None, error: Any) -> int:
-        """End the operations of a `kind` that watch `key`, in order. Returns how many this has ended.
-
-        They get the value, or else the error.
-        """
-        ended: i64 = 0
-        for operation in self._all_on(key):
-            if kind is None or isinstance(operation, kind):
-                if value is not None:
-                    done = end(operation, COMPLETED, value)
-                else:
-                    done = end(operation, FAILED, failure_of(error))
-                ended += done
-        return ended
-
-    def withdraw(self, key: Hashable) -> list[Operation]:
-        """Withdraw the operations that watch `key`, in order. Returns them."""
-        return [operation for operation in self._all_on(key) if end(operation, CANCELLED, BY_KEY)]
-
-    def _all_on(self, key: Hashable) -> list[Operation]:
-        if self.loop is not None:
-            self.check_thread()
-        return self.watchers.watching(key)
-
     # The keys of a pending operation
 
     def watch_also(self, operation: Operation, keys: Iterable[Hashable]) -> bool:
         """Try a pending operation. If it still waits, have it watch more keys. False when it is done."""
-        if self.debugger is not None:
-            self.check_thread()
+        self.check_thread()
         given = hashable_keys(keys)
         queue = self.queue
         level = queue.level
@@ -491,7 +461,7 @@ class Engine:
         return operation._state is PENDING
 
     def _widen(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
-        """Have a pending operation watch those of `keys` that it does not watch, or none of them."""
+        """Have a pending operation watch the `keys` that it does not watch yet, or none of them."""
         self.queue.level = WRITING
         watched = dict.fromkeys(self.keys_of(operation))
         more = tuple([key for key in dict.fromkeys(keys) if key not in watched])
@@ -515,8 +485,7 @@ class Engine:
 
         When the loop refuses to arm its timer, the operation keeps the old one.
         """
-        if self.debugger is not None:
-            self.check_thread()
+        self.check_thread()
         queue = self.queue
         level = queue.level
         if level == WRITING:
@@ -542,8 +511,7 @@ class Engine:
 
     def wake_in(self, operation: Operation, seconds: float) -> None:
         """Have the pending `operation` tried in so many seconds, unless its deadline is sooner."""
-        if self.debugger is not None:
-            self.check_thread()
+        self.check_thread()
         queue = self.queue
         level = queue.level
         if level == WRITING:

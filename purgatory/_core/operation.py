@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Hashable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Self, cast, final
 
+from purgatory._core._mypyc import i64, mypyc_attr
 from purgatory._core.outcome import (
     BY_WAITER,
     CANCELLED,
@@ -23,8 +25,7 @@ from purgatory._core.outcome import (
     Timing,
 )
 from purgatory._core.timer import TimerTask
-from purgatory._mypyc import i64, mypyc_attr
-from purgatory.errors import OperationWithdrawn, own_error, safe_repr
+from purgatory.errors import NoCondition, OperationWithdrawn, own_error, safe_repr
 
 if TYPE_CHECKING:
     from purgatory._core.engine import Engine
@@ -52,7 +53,7 @@ class Operation(TimerTask):
         return operation
 
     def __init__(self, timeout: Any) -> None:
-        # Any, here and below: compiled code refuses what is no number without naming the argument.
+        # Any, here and below, because compiled code refuses an argument without naming it.
         if self._watched or self._bucket is not None:
             raise RuntimeError(
                 f"{safe_repr(self)} was offered or scheduled before: make a new operation for each wait"
@@ -61,33 +62,27 @@ class Operation(TimerTask):
         self._deadline = inf
         self._tries = 0
         self._state = NEW
-        # _seconds does the same with a float. This saves the call.
-        if type(timeout) is float:
-            seconds: float = timeout
-            self._timeout = seconds if seconds == seconds else _seconds(timeout)
-        else:
-            self._timeout = _seconds(timeout)
+        self._timeout = _seconds(timeout)
         # The engine that it was offered to, until that has ended it.
         self._owner: Engine | None = None
-        # The place of this operation in the order in which its purgatory parked operations. 0 before that and
-        # after its end. BY_CLOSING when closing has ended it.
+        # Its number in the order in which its purgatory parked operations. 0 before that and after its end.
+        # BY_CLOSING when closing has ended it.
         self._parked: i64 = 0
         # The Waiter to wake when it ends, or a dict with these as its keys, or None.
         self._waiters: Any = None
         # NO_OUTCOME until the operation ends, and then the result, or a Failure. Until the hooks have run, it
         # may be a Given. It stays one when anything but `cancel` has withdrawn the operation.
         self._outcome: object = NO_OUTCOME
-        # Set when it is offered to a purgatory that has observers, and otherwise never.
+        # It has one when it was offered to a purgatory that has observers.
         self._timing: Timing
 
     def try_complete(self) -> bool:
         """Override: look at the condition and, when it holds, ``return self.force_complete()``.
 
-        The purgatory calls this once when the operation is offered, and once for each check of a key that
-        the operation watches, until the operation is done. It must not block. It may call anything on any
-        purgatory.
+        The purgatory calls this when the operation is offered, and in each check of one of its keys, until
+        the operation is done. It must not block. It may call anything on any purgatory.
         """
-        raise NotImplementedError(f"{type(self).__name__} must override try_complete()")
+        raise NoCondition(f"{type(self).__name__} must override try_complete(), which is its condition")
 
     def on_complete(self) -> Any:
         """Override: what completing means. It runs exactly once, on completion and on expiration alike.
@@ -99,8 +94,8 @@ class Operation(TimerTask):
     def on_expiration(self) -> None:
         """Override: runs after `on_complete`, only when the timeout, or closing, ended the wait.
 
-        It may raise TimeoutError, which awaiting then raises. The operation stays EXPIRED, and counts as
-        expired. Such an error is not reported when nobody awaits the operation.
+        It may raise TimeoutError, which awaiting then raises. The operation stays EXPIRED, and nothing is
+        reported when nobody awaits it.
         """
 
     def on_unclaimed(self) -> None:
@@ -108,9 +103,8 @@ class Operation(TimerTask):
 
         It runs once, in the task that is cancelled, when the operation is COMPLETED, tasks have awaited it,
         and all of them were cancelled before they had the result. Afterwards awaiting the operation raises
-        OperationWithdrawn. It does not run when nobody has awaited the operation. A task that has the result
-        has claimed it, whatever becomes of that task: so `asyncio.shield(operation)` claims it, because the
-        task that `shield` makes goes on.
+        OperationWithdrawn. A task that has the result has claimed it. So does `asyncio.shield(operation)`,
+        because the task that it makes goes on.
         """
 
     @final
@@ -119,9 +113,9 @@ class Operation(TimerTask):
 
         When all tasks that await it are cancelled already, this withdraws it and returns False.
 
-        `on_complete` has run when this returns. There is one exception: in an `on_complete`, in an
-        `on_expiration` and in an observer, this call returns first, and `on_complete` runs as soon as that
-        hook is over. So a chain of operations that complete each other needs no stack, however long it is.
+        `on_complete` has run when this returns. But in an `on_complete`, in an `on_expiration` and in an
+        observer, this call returns first, and `on_complete` runs when that hook is over. So a chain of
+        operations that complete each other needs no stack, however long it is.
         """
         return end(self, COMPLETED)
 
@@ -138,7 +132,7 @@ class Operation(TimerTask):
         """End the operation with `error`, which waiters raise. True for the one call that ends it.
 
         No hook runs, and the state is FAILED. The error is a result like any other: it is reported when the
-        operation is freed and nobody has seen it, as that of a Future is. It returns False where
+        operation is freed and nobody has seen it, as a Future's is. It returns False where
         `force_complete` does.
         Raises TypeError when `error` is not an Exception, or is a StopIteration, which no task can raise.
         """
@@ -170,8 +164,8 @@ class Operation(TimerTask):
 
         Call it in `try_complete`, or from outside while the operation is pending, for a condition that comes
         true by time: a rate limit, a quiet period. The latest call counts, and None ends what was asked for.
-        The operation is never tried early, and a tick from now at the earliest. False when it is done. Raises
-        RuntimeError before it is offered. The cost is O(1), and nothing for those that do not use it.
+        The operation is tried a tick from now at the earliest. False when it is done. Raises RuntimeError
+        before it is offered. The cost is O(1), and nothing for operations that do not use it.
         """
         when = _seconds(seconds, "seconds")
         owner = self._owner
@@ -213,14 +207,13 @@ class Operation(TimerTask):
     @property
     def timed_out(self) -> bool:
         """Whether the timeout ended the operation, and not the closing of its purgatory."""
-        if self._owner is not None:
-            # Its hooks are running.
-            return self._state is EXPIRED and not self._owner.closing
-        return self._state is EXPIRED and self._parked != BY_CLOSING
+        # Its owner is there while its hooks run.
+        closed = self._parked == BY_CLOSING if self._owner is None else self._owner.closing
+        return self._state is EXPIRED and not closed
 
     @property
     def timeout(self) -> float | None:
-        """The latest timeout in seconds. None when the operation never expires."""
+        """The latest timeout in seconds. None means never."""
         return None if self._timeout == inf else self._timeout
 
     @property
@@ -241,7 +234,7 @@ class Operation(TimerTask):
         """
         outcome = self._outcome
         if outcome is NO_OUTCOME or isinstance(outcome, (Failure, Given)):
-            # Without an outcome that is settled, `exception` raises.
+            # Where there is no outcome yet, `exception` raises.
             exception = cast(BaseException, self.exception())
             raise exception.with_traceback(cast(Failure, outcome).traceback)
         return outcome
@@ -253,7 +246,7 @@ class Operation(TimerTask):
         """
         outcome = self._outcome
         if self._state is CANCELLED:
-            # Without its keys, of which there may be thousands, and as many waiters.
+            # The keys are not named: there may be thousands of keys, and of tasks that raise this.
             cause = outcome.value if isinstance(outcome, Given) else "by cancel()"
             raise OperationWithdrawn(f"{type(self).__name__} was withdrawn {cause}")
         if outcome is NO_OUTCOME or isinstance(outcome, Given):
@@ -270,6 +263,16 @@ class Operation(TimerTask):
         return f"<{kind} {state} timeout={timeout} keys={keys}{tries}>"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Unconditional(Operation):
+    """An operation that its own methods end. A check does nothing to it, so it needs no key."""
+
+    __slots__ = ()
+
+    def try_complete(self) -> bool:
+        return False
+
+
 def tried(operation: Operation) -> str:
     """In words, how often the operation was tried. The first try is its offer."""
     return "tried once" if operation._tries == 1 else f"tried {operation._tries} times"
@@ -280,15 +283,8 @@ NO_LIMIT: Final = -1
 BY_CLOSING: Final = -1
 
 
-@final
-class NoKey:
-    """What an operation without a key watches, so that closing and `operations` find it."""
-
-    def __repr__(self) -> str:
-        return "<no key>"
-
-
-NO_KEY: Final = NoKey()
+# What an operation without a key watches, so that closing and `operations` find it.
+NO_KEY: Final = object()
 NO_KEYS: Final[tuple[Hashable, ...]] = (NO_KEY,)
 
 HOOKS: Final = ("try_complete", "on_complete", "on_expiration", "on_unclaimed")
@@ -331,12 +327,30 @@ def failure_of(error: Any) -> GivenFailure:
     return GivenFailure(error)
 
 
+def failed_by(operation: Operation, returned: Any) -> bool:
+    """Fail an operation that waits although its `try_complete` has `returned` something true."""
+    hook = f"{type(operation).__name__}.try_complete()"
+    try:
+        if not returned:
+            return False
+        if inspect.isawaitable(returned):
+            if inspect.iscoroutine(returned):
+                # Otherwise it would warn that nobody has awaited it.
+                returned.close()
+            raise TypeError(f"{hook} returned an awaitable, but the purgatory does not wait in a hook")
+        raise RuntimeError(
+            f"{hook} returned {safe_repr(returned)}, but did not complete the operation: "
+            "when the condition holds, `return self.force_complete()`"
+        )
+    except (Exception, asyncio.CancelledError) as error:
+        return end(operation, FAILED, Failure(own_error(error, hook)))
+
+
 def end(operation: Operation, state: OperationState, outcome: Failure | Given | None = None) -> bool:
     """End `operation` in `state`. True for the one call that ends it. Every end passes through here.
 
-    With a Failure as the `outcome` no hook runs. The state is decided first. Then the engine forgets the
-    operation, and only then do hooks run. So a hook always meets an operation that is done and an engine
-    whose books are right.
+    The state is decided first. Then the engine forgets the operation, and only then do hooks run. So a hook
+    meets an operation that is done, and an engine whose books are right. With a Failure no hook runs.
     """
     current = operation._state
     if current is not NEW and current is not PENDING:
@@ -371,11 +385,11 @@ def settle(operation: Operation) -> BaseException | None:
     expired = operation._state is EXPIRED
     if not (expired or operation._state is COMPLETED):
         return None
-    # Any: an override may return what it likes, on both builds.
+    # Any, because an override may return anything, on both builds.
     hooks: Any = operation
     try:
         value = hooks.on_complete()
-        # The value of `complete` replaces that of `on_complete`.
+        # The value of `complete` replaces the value of `on_complete`.
         operation._outcome = value if given is NO_OUTCOME else cast(Given, given).value
         if expired:
             try:
@@ -405,7 +419,7 @@ def deserted(operation: Operation) -> bool:
 
 
 def wake(operation: Operation) -> list[tuple[object, BaseException]] | None:
-    """Wake the waiters of an operation, which has some. Returns those that could not be woken, and why.
+    """Wake the waiters of an operation, which has some. Returns the waiters that could not be woken, and why.
 
     They stay, until one of their tasks claims the result.
     """

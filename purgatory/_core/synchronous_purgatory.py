@@ -1,22 +1,21 @@
-"""All that a purgatory does without awaiting."""
+"""What a service calls often: offers, checks, and the ends of all who watch a key."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
+from purgatory._core._mypyc import mypyc_attr
 from purgatory._core.checker import Checker
 from purgatory._core.engine import NO_MAXIMUM, Engine
-from purgatory._core.operation import NO_LIMIT, Operation, failure_of
-from purgatory._core.outcome import PENDING, Given
+from purgatory._core.operation import NO_LIMIT, Operation, end, failure_of
+from purgatory._core.outcome import BY_KEY, CANCELLED, COMPLETED, FAILED, PENDING, Given
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE, Timer
-from purgatory._mypyc import mypyc_attr
 from purgatory.errors import safe_repr
-from purgatory.statistics import PurgatoryStatistics
 
 if TYPE_CHECKING:
     from purgatory.delayed_operation import DelayedOperation
-    from purgatory.observer import KeyObserver, Observer
+    from purgatory.observer import Observer
 
 Op = TypeVar("Op", bound=Operation)
 T = TypeVar("T")
@@ -24,7 +23,7 @@ T = TypeVar("T")
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class SynchronousPurgatory:
-    """A `Purgatory` without its coroutines, because no coroutine is compiled."""
+    """A `Purgatory` without its coroutines, which are never compiled, and without what is called seldom."""
 
     __slots__ = ("_checker", "_engine", "name", "timer")
 
@@ -37,17 +36,17 @@ class SynchronousPurgatory:
         max_pending: Any = None,
         slice_seconds: Any = 0.005,
         observers: Iterable[Observer] = (),
-        debug: Any = None,
+        reporter: Any,
     ) -> None:
-        _check("name", name, str, "a str")
-        _check("tick", tick, (int, float), "a number of seconds")
-        _check("wheel_size", wheel_size, int, "an int")
-        _check("slice_seconds", slice_seconds, (int, float), "a number of seconds")
+        check_argument("name", name, str, "a str")
+        check_argument("tick", tick, (int, float), "a number of seconds")
+        check_argument("wheel_size", wheel_size, int, "an int")
+        check_argument("slice_seconds", slice_seconds, (int, float), "a number of seconds")
         if max_pending is not None:
-            _check("max_pending", max_pending, int, "an int or None")
+            check_argument("max_pending", max_pending, int, "an int or None")
         self.name: str = name
         self.timer = Timer(tick=tick, wheel_size=wheel_size, slice_seconds=slice_seconds)
-        self._engine = Engine(name, self.timer, max_pending, tuple(observers), debug)
+        self._engine = Engine(name, self.timer, reporter, max_pending, tuple(observers))
         self._checker = Checker(self._engine)
 
     def __repr__(self) -> str:
@@ -93,7 +92,7 @@ class SynchronousPurgatory:
         """
         if limit is None:
             return self._checker.check(key, NO_LIMIT)
-        _check("limit", limit, int, "an int or None")
+        check_argument("limit", limit, int, "an int or None")
         if limit < 1:
             raise ValueError(f"limit must be at least 1, or None for no limit, not {limit}")
         return self._checker.check(key, min(limit, NO_MAXIMUM))
@@ -132,7 +131,8 @@ class SynchronousPurgatory:
         operations of that class only, and a type checker finds a value of the wrong type:
         ``complete_for_key("tea", 3, DelayedValue[int])``. (At run time this is DelayedValue.)
         """
-        return self._engine.end_for(key, _class_of(kind), Given(value), None)
+        given = Given(value)
+        return sum([end(operation, COMPLETED, given) for operation in self._all_on(key, kind)])
 
     @final
     def fail_for_key(
@@ -143,7 +143,7 @@ class SynchronousPurgatory:
         It does what `fail(error)` does on each of them, in one call. Raises TypeError as that does.
         """
         failure_of(error)
-        return self._engine.end_for(key, _class_of(kind), None, error)
+        return sum([end(operation, FAILED, failure_of(error)) for operation in self._all_on(key, kind)])
 
     @final
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
@@ -151,78 +151,22 @@ class SynchronousPurgatory:
 
         No hook runs. The tasks that await them get OperationWithdrawn.
         """
-        return cast("list[DelayedOperation[Any]]", self._engine.withdraw(key))
+        withdrawn = [operation for operation in self._all_on(key) if end(operation, CANCELLED, BY_KEY)]
+        return cast("list[DelayedOperation[Any]]", withdrawn)
 
-    @final
-    def statistics(self) -> PurgatoryStatistics:
-        """The figures of this moment, O(1). Any thread may call it."""
-        engine = self._engine
-        return PurgatoryStatistics(
-            pending=engine.pending,
-            max_pending=engine.max_pending,
-            watched=engine.watchers.watched,
-            keys=len(engine.watchers),
-            completed=engine.completed,
-            expired=engine.expired,
-            expired_untried=engine.expired_untried,
-            missed_changes=0 if engine.debugger is None else engine.debugger.missed,
-            cancelled=engine.cancelled,
-            failed=engine.failed,
-            refused=engine.refused,
-            wakeups=self.timer.wakeups,
-            slices=engine.slices + self.timer.slices,
-        )
-
-    def watched_keys(self, limit: Any) -> list[Hashable]:
-        """At most `limit` of the keys that have watchers now, O(limit).
-
-        When there are more, half of the answer is the keys that have been watched for longest, and half is
-        the newest keys. A key that raised, or had changed, as its last operation left is among them, too.
-        """
-        _check("limit", limit, int, "an int")
-        return self._engine.watchers.some_keys(limit)
-
-    def watching(self, key: Hashable, limit: Any) -> list[DelayedOperation[Any]]:
-        """The first `limit` of the operations that watch `key`, O(limit)."""
-        _check("limit", limit, int, "an int")
-        return cast("list[DelayedOperation[Any]]", self._engine.watchers.watching(key, limit))
-
-    def count_watching(self, key: Hashable, limit: Any) -> int:
-        """How many operations watch `key`. Counting stops at `limit` or a little above it.
-
-        The cost is O(limit / CHUNK_LENGTH): one addition for each chunk of the watch list.
-        """
-        _check("limit", limit, int, "an int")
-        return self._engine.watchers.count(key, limit)
-
-    @final
-    def add_observer(self, observer: Observer) -> None:
-        """Tell `observer`, after the others, what happens from now on.
-
-        The first observer is not told of operations that wait already, because nobody noted when they came.
-        """
-        self._engine.observers.add(observer)
-        self._engine.observed = True
-
-    @final
-    def observe_keys(self, observer: KeyObserver | None) -> None:
-        """Tell `observer` of the first watcher and of the last one of each key. None ends that.
-
-        It is not told of the keys that are watched already: `watched_keys` has them. Raises RuntimeError when
-        there is another one.
-        """
-        engine = self._engine
-        if observer is not None and engine.key_observer is not None:
-            raise RuntimeError(f"the keys of purgatory {self.name!r} have an observer: it can have one only")
-        engine.key_observer = observer
+    def _all_on(self, key: Hashable, kind: Any = None) -> list[Operation]:
+        """The operations of a `kind` that watch `key`, in order."""
+        if self._engine.loop is not None:
+            self._engine.check_thread()
+        found = self._engine.watchers.watching(key)
+        if kind is None:
+            return found
+        # DelayedValue[int] is no class.
+        made: Any = getattr(kind, "__origin__", kind)
+        return [operation for operation in found if isinstance(operation, made)]
 
 
-def _check(name: str, given: Any, kind: Any, words: str) -> None:
+def check_argument(name: str, given: Any, kind: Any, words: str) -> None:
     """Raise a TypeError that names the argument. Compiled code would name none."""
     if not isinstance(given, kind):
         raise TypeError(f"{name} must be {words}, not {given!r}")
-
-
-def _class_of(kind: Any) -> Any:
-    """The class itself where it has type parameters, as DelayedValue[int] has."""
-    return getattr(kind, "__origin__", kind)

@@ -41,16 +41,6 @@ def settled(operation: Operation) -> bool:
     return (outcome is not NO_OUTCOME and not isinstance(outcome, Given)) or operation._state is CANCELLED
 
 
-def wait_for(operation: Operation) -> asyncio.Future[None]:
-    """A future of the running loop, for a task that awaits `operation`. Its end wakes it, if that is to come.
-
-    Raises RuntimeError as `future_for` does.
-    """
-    waiter = future_for(operation)
-    wake_when_done(operation, waiter)
-    return waiter
-
-
 def future_for(operation: Operation) -> asyncio.Future[None]:
     """A future of the running loop for a task that is going to await `operation`.
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Iterable
-from itertools import islice
 from typing import Final, cast, final
 
-from purgatory._core.operation import NO_KEY, Operation
+from purgatory._core.operation import Operation
 from purgatory._core.watch_list import Chunk, operations_at
 from purgatory.errors import own_error
 
@@ -17,37 +16,36 @@ class Watchers:
     """The watch lists of a purgatory: key -> the operations that watch it. Other keys have no list.
 
     Watching and unwatching cost O(1) for each key of the operation, however long the watch lists are and
-    wherever in them the operation is. (A dict of operations for each key looks simpler. But after n deletions
-    at its head every look at its first entry costs O(n). A linked node for each operation and key costs 80
-    bytes, and this costs about 20.)
+    wherever in them the operation is. (With a dict of operations for each key, n deletions at its head make
+    every look at its first entry cost O(n). A linked node for each operation and key costs 80 bytes, and this
+    costs about 20.)
 
-    Most keys have one watcher. Such an operation is in the table itself, without a list. The second watcher
-    of a key makes a list of chunks, which remains until the last watcher leaves.
+    Most keys have one watcher. Such an operation is in the table itself. The second watcher of a key makes a
+    list of chunks, which remains until the last watcher leaves.
 
-    An operation records in its own `_watched` where it is. For each of its keys that is the chunk that holds
-    it, or the key itself when it was the first watcher. The record is a tuple. For a single chunk it is the
-    chunk itself, because a tuple takes 48 bytes and is one more object for the garbage collector.
+    An operation records in its own `_watched` where it is: a tuple that has, for each key, the chunk that
+    holds the operation, or the key itself when it was the first watcher. In place of a tuple of one chunk it
+    is that chunk, because a tuple takes 48 bytes and is one more object for the garbage collector.
 
     A look-up in the table calls the key's `__hash__` and `__eq__`, which are a user's code. They may raise,
     and they may answer otherwise than before. When a key cannot be looked up as its last operation leaves,
-    its entry stays, and every reader passes over it, because its operations are not pending. That is one
-    entry for each such key. A later operation on the key, when the key is good again, takes the entry over.
+    its entry stays, and every reader passes over it, because its operations are not pending. A later
+    operation on the key, when the key is good again, takes the entry over.
 
     The caller makes sure that no user's code changes the watch lists in the middle of `watch` and `unwatch`.
     It gives the operation its number, `_parked`, when `watch` is over, and takes it back when `unwatch` is.
     """
 
-    __slots__ = ("_table", "watched")
+    __slots__ = ("table", "watched")
 
     def __init__(self) -> None:
-        # The value is the only operation on the key, or the first Chunk of its list. The type is not said,
-        # because mypyc would check it at every look-up.
-        self._table: dict[Hashable, object] = {}
+        # The only operation on a key, or the first Chunk of its list. mypyc would check a narrower type.
+        self.table: dict[Hashable, object] = {}
         # Operation-key pairs.
         self.watched = 0
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.table)
 
     def __contains__(self, key: Hashable) -> bool:
         return bool(operations_at(self.on(key), 1))
@@ -55,7 +53,7 @@ class Watchers:
     def on(self, key: Hashable) -> object:
         """The only operation that watches `key`, or the first chunk of its list, or None."""
         try:
-            return self._table.get(key)
+            return self.table.get(key)
         except asyncio.CancelledError as error:
             raise own_error(error, "a key") from error
         except TypeError as error:
@@ -64,33 +62,14 @@ class Watchers:
             mend = f"did you mean {next(iter(key))!r}?" if len(key) == 1 else "make a call for each key"
             raise TypeError(f"this takes one key, not {key!r}: {mend}") from error
 
-    def places(self) -> list[object]:
-        """For each key, the only operation that watches it, or the first chunk of its list."""
-        return list(self._table.values())
-
-    def some_keys(self, limit: int) -> list[Hashable]:
-        """At most `limit` of the keys. Where there are more, half are the oldest and half are the newest.
-
-        Among them are the keys whose entries have stayed.
-        """
-        table = self._table
-        late = limit // 2 if len(table) > limit else 0
-        keys = [*islice(table, limit - late), *islice(reversed(table), late)]
-        return [key for key in keys if key is not NO_KEY] if NO_KEY in table else keys
-
     def watching(self, key: Hashable, limit: int | None = None) -> list[Operation]:
-        """The operations that watch `key`, in order. A `limit` gives the first so many of them."""
+        """The operations that watch `key`, in order, the first `limit` of them."""
         return operations_at(self.on(key), limit)
-
-    def count(self, key: Hashable, limit: int) -> int:
-        """How many operations watch `key`. Counting stops at `limit` or a little above it."""
-        place = self.on(key)
-        return place.count(limit) if isinstance(place, Chunk) else len(operations_at(place, 1))
 
     def operations(self) -> list[Operation]:
         """All operations, each once, in the order of the keys. O(operation-key pairs)."""
         found: dict[int, Operation] = {}
-        for place in self.places():
+        for place in list(self.table.values()):
             for operation in operations_at(place):
                 found[id(operation)] = operation
         return list(found.values())
@@ -100,7 +79,7 @@ class Watchers:
 
         When this raises, the operation is on no list.
         """
-        # With the comparison in the `if`, mypy narrows the tuple's type and mypyc copies the tuple.
+        # In an `if`, the comparison would have mypyc copy the tuple.
         several = len(keys) > 1
         if not several:
             place = self._place(operation, keys[0])
@@ -148,7 +127,7 @@ class Watchers:
 
     def _place(self, operation: Operation, key: Hashable) -> object:
         """Append it to one watch list. Returns the entry for its record, or _TWICE for a key named before."""
-        table = self._table
+        table = self.table
         size = len(table)
         found = table.setdefault(key, operation)
         if found is operation:
@@ -177,7 +156,7 @@ class Watchers:
         several = len(keys) > 1  # As in `watch`.
         first = Chunk(key, None, None) if several else Chunk(keys[0], keys, None)
         first.operations.append(alone)
-        self._table[key] = first
+        self.table[key] = first
         return first
 
     def unwatch(self, operation: Operation) -> BaseException | None:
@@ -208,13 +187,13 @@ class Watchers:
                     self._leave(operation, place)
                     continue
                 # The first watcher of a key is in the entry of the key, or in the first chunk of its list.
-                found = self._table[place]
+                found = self.table[place]
                 if found is operation:
-                    del self._table[place]
+                    del self.table[place]
                 elif isinstance(found, Chunk):
                     self._leave(operation, found)
                 else:
-                    # By now the key is equal to one whose entry is somebody else's.
+                    # The key is equal to another key now, whose entry belongs to other operations.
                     raise KeyError(place)
             except BaseException as error:
                 if problem is None:
@@ -227,13 +206,13 @@ class Watchers:
         emptied = chunk.remove(operation)
         if emptied is not None:
             key = emptied.key
-            if self._table[key] is not emptied:
+            if self.table[key] is not emptied:
                 raise KeyError(key)
-            del self._table[key]
+            del self.table[key]
 
     def clear(self) -> None:
         """Forget the entries that have stayed."""
-        self._table = {}
+        self.table = {}
 
 
 # The answer of `_place` for a key that was named before.

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from purgatory import DelayedOperation, OperationState
-from purgatory._core.inspection import ended
 from purgatory.journal.arrays import (
     INSTANT,
     TEXTS,
@@ -30,7 +29,7 @@ from purgatory.journal.arrays import (
     timeouts,
 )
 from purgatory.journal.table import Chunk, Column, RecordedRows, Table
-from purgatory.observer import Timing
+from purgatory.observer import Timing, ended
 
 OPERATIONS: Final = "operations"
 CHECKS: Final = "checks"

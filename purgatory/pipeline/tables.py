@@ -23,10 +23,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from purgatory.observer import OUTCOMES
 from purgatory.pipeline.advise.evidence import Effect, Reading
 from purgatory.pipeline.advise.verdict import Verdict
 from purgatory.pipeline.replay.recommendation import ReplayedSetting
-from purgatory.statistics import OUTCOMES
 
 
 @dataclass(frozen=True, slots=True)

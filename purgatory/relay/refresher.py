@@ -11,8 +11,8 @@ from typing import Final, NoReturn, TypeAlias, final
 import anyio
 
 from purgatory._cancellation import Foreign
+from purgatory.bulk import pause
 from purgatory.purgatory import Purgatory
-from purgatory.reaper import pause
 from purgatory.relay.backoff import Backoff
 from purgatory.relay.errors import described, in_time
 from purgatory.relay.interest import Interest

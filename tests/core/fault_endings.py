@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 
-from purgatory._core.bulk import Sweep
+from purgatory.bulk import Sweep
 from tests.core.fault_scene import Act, Bad, Scene
 
 

@@ -37,7 +37,7 @@ def check_wheel(wheel: TimingWheel) -> None:
 def check_watchers(watchers: Watchers) -> None:
     """Raise AssertionError where the order of a watch list, its chunks or the count of pairs are wrong."""
     watched = 0
-    for key, place in watchers._table.items():
+    for key, place in watchers.table.items():
         for operation in operations_at(place):
             watched += 1
             keys = keys_at(operation._watched)

@@ -89,7 +89,7 @@ def test_a_subclass_without_a_constructor_has_the_signature_of_its_base() -> Non
 
 def test_help_shows_every_public_method_with_its_promise() -> None:
     page = pydoc.plain(pydoc.render_doc(Purgatory))
-    for promise in ("Try `operation` once.", "Withdraw every operation that watches", "The figures of this"):
+    for promise in ("Try `operation` once.", "Withdraw every operation that watches", "The present figures"):
         assert promise in page
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from purgatory import OperationState, Purgatory
-from purgatory._core.inspection import exception_of
+from purgatory.observer import exception_of
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from purgatory import DelayedQuorum, DelayedValue, OperationState, Purgatory
-from purgatory._core.operation import NO_KEY
 from purgatory.testing import ManualClock
 from tests.core.invariants import check_watchers
 from tests.core.purgatories import nothing_is_left
@@ -137,10 +136,6 @@ def test_an_operation_with_a_condition_needs_a_key(held: Purgatory, keys: list[A
     with pytest.raises(ValueError, match="an operation must watch at least one key"):
         held.try_complete_else_watch(Gate(), *keys)
     assert nothing_is_left(held)
-
-
-def test_what_stands_for_no_key_says_so() -> None:
-    assert repr(NO_KEY) == "<no key>"
 
 
 async def test_closing_ends_operations_without_a_key() -> None:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVarTuple
 import pytest
 
 from purgatory import DelayedOperation, Purgatory, PurgatoryFull
-from purgatory.observer import Observer, Timing
+from purgatory.observer import Observer, Timing, timing_of
 from purgatory.testing import ManualClock
 from tests.operations import Gate, Stop, raising
 
@@ -351,3 +351,41 @@ def test_an_operation_whose_first_try_adds_the_first_observer_is_not_observed() 
     assert purgatory.check_and_complete("a") == 1
     assert log.finished == []
     assert log.checked == [("a", 1, 1)]
+
+
+def test_a_removed_observer_is_told_nothing_more_and_the_others_are() -> None:
+    clock = ManualClock()
+    stays, goes = Log(), Log()
+    purgatory = clock.purgatory(observers=[goes, stays])
+    assert purgatory.remove_observer(goes)
+    assert not purgatory.remove_observer(goes)
+    purgatory.check_and_complete("a")
+    assert (stays.checked, goes.checked) == ([("a", 0, 0)], [])
+
+
+def test_without_its_last_observer_nobody_notes_when_an_operation_comes() -> None:
+    clock = ManualClock()
+    log = Log()
+    purgatory = clock.purgatory(observers=[log])
+    early = purgatory.try_complete_else_watch(Gate(name="early"), ["a"])
+    assert purgatory.remove_observer(log)
+    late = purgatory.try_complete_else_watch(Gate(name="late"), ["a"])
+    assert (timing_of(early) is None, timing_of(late) is None) == (False, True)
+    purgatory.add_observer(log)
+    assert purgatory.cancel_for_key("a") == [early, late]
+    assert log.finished == [("early", "CANCELLED")]
+
+
+def test_an_observer_that_removes_itself_is_called_once() -> None:
+    clock = ManualClock()
+
+    class Once(Log):
+        def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
+            super().key_checked(purgatory, key, tried, completed, at)
+            assert held.remove_observer(self)
+
+    once, other = Once(), Log()
+    held = clock.purgatory(observers=[once, other])
+    held.check_and_complete("a")
+    held.check_and_complete("b")
+    assert (once.checked, other.checked) == ([("a", 0, 0)], [("a", 0, 0), ("b", 0, 0)])

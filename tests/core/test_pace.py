@@ -11,8 +11,8 @@ from itertools import pairwise
 import pytest
 
 from purgatory import Purgatory
+from purgatory.bulk import TURNS
 from purgatory.errors import PurgatoryClosed
-from purgatory.reaper import TURNS
 from purgatory.testing import VirtualTimeLoop
 from tests.operations import Gate, a_few_turns
 

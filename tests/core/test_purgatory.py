@@ -335,9 +335,9 @@ def test_its_public_face_has_no_callbacks_of_the_core() -> None:
     public = {name for name in dir(Purgatory) if not name.startswith("_")}
     assert public == {
         *("aclose", "add_observer", "cancel_for_key", "check_and_complete", "check_and_complete_threadsafe"),
-        *("complete_for_key", "count_watching", "fail_for_key", "name", "observe_keys", "operations", "run"),
-        *("start", "statistics", "sweep", "timer", "try_complete_else_watch", "wait_until", "watch_also"),
-        *("watched_keys", "watching"),
+        *("closing", "complete_for_key", "count_watching", "fail_for_key", "name", "observe_keys", "open"),
+        *("operations", "remove_observer", "run", "start", "statistics", "sweep", "timer"),
+        *("try_complete_else_watch", "wait_until", "watch_also", "watched_keys", "watching"),
     }
 
 
@@ -561,3 +561,12 @@ async def test_wait_until_does_not_keep_the_value(purgatory: Purgatory) -> None:
     ref = weakref.ref(value)
     del value
     assert ref() is None
+
+
+async def test_it_says_whether_it_takes_operations_and_whether_it_ever_will_again() -> None:
+    purgatory = Purgatory()
+    said = [(purgatory.open, purgatory.closing)]
+    async with purgatory:
+        said.append((purgatory.open, purgatory.closing))
+    said.append((purgatory.open, purgatory.closing))
+    assert said == [(False, False), (True, False), (False, True)]

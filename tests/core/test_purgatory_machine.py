@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from purgatory import DelayedOperation, DelayedValue, OperationState, PurgatoryFull
-from purgatory._core.bulk import Closing
 from purgatory._core.outcome import Failure
 from purgatory._core.timer.timer import HORIZON
+from purgatory.bulk import Closing
 from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 from tests.core.finalized import Finalized

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from purgatory import AsyncDelayedOperation, DelayedOperation, DelayedValue, OperationWithdrawn, Purgatory
-from purgatory._core.waiting import abandon, claim, wait_for
+from purgatory._core.waiting import abandon, claim, future_for, wake_when_done
 from tests.operations import Stop, a_few_turns
 
 
@@ -510,7 +510,8 @@ async def test_an_async_operation_that_was_never_offered_and_is_withdrawn_says_s
 
 async def test_a_task_that_leaves_after_another_has_claimed_the_result_gives_nothing_back(pool: Pool) -> None:
     request = pool.request()
-    waiter = wait_for(request)
+    waiter = future_for(request)
+    wake_when_done(request, waiter)
     pool.give_back(7)
     claim(request)
     abandon(request, waiter)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from purgatory import OperationState
 from purgatory._core.watch_list import CHUNK_LENGTH, Chunk
 from purgatory._core.watchers import Watchers, keys_at
+from purgatory.testing import ManualClock
 from tests.core.invariants import check_watchers
 from tests.operations import Gate
 
@@ -323,19 +324,19 @@ def test_a_walk_visits_in_order_every_operation_that_is_still_ahead_of_it(
 @pytest.mark.parametrize("many", [0, 1, CHUNK_LENGTH, CHUNK_LENGTH + 1, 100])
 @pytest.mark.parametrize("limit", [1, 15, 16, 17, 99, 100, 1_000])
 def test_bounded_inspection_of_a_key_returns_the_first_operations(many: int, limit: int) -> None:
-    watchers = Watchers()
-    watched = watch_many(watchers, many)
-    assert watchers.watching("key", limit) == watched[:limit]
-    counted = watchers.count("key", limit)
+    purgatory = ManualClock().purgatory()
+    watched = [purgatory.try_complete_else_watch(Gate(), ["key"]) for _ in range(many)]
+    assert purgatory.watching("key", limit) == watched[:limit]
+    counted = purgatory.count_watching("key", limit)
     assert counted == many if many < limit else limit <= counted < limit + CHUNK_LENGTH
 
 
 def test_bounded_inspection_of_the_keys_returns_the_first_and_the_last_each_once() -> None:
-    watchers = Watchers()
+    purgatory = ManualClock().purgatory()
     for key in range(10):
-        park(watchers, Gate(), (key,))
+        purgatory.try_complete_else_watch(Gate(), [key])
     for limit in range(1, 10):
-        seen = watchers.some_keys(limit)
+        seen = purgatory.watched_keys(limit)
         assert len(set(seen)) == limit
         assert set(seen) == {*range(limit - limit // 2), *range(10 - limit // 2, 10)}
-    assert watchers.some_keys(10) == watchers.some_keys(11) == list(range(10))
+    assert purgatory.watched_keys(10) == purgatory.watched_keys(11) == list(range(10))

@@ -11,8 +11,7 @@ from prometheus_client import CollectorRegistry
 from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryStatistics
 from purgatory._figures.operations import FIGURES, OPERATIONS
 from purgatory.metrics import HistogramObserver, PurgatoryCollector
-from purgatory.observer import Observer
-from purgatory.statistics import OUTCOMES
+from purgatory.observer import OUTCOMES, Observer
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
 

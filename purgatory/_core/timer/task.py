@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from purgatory._mypyc import i32, mypyc_attr
+from purgatory._core._mypyc import i32, mypyc_attr
 from purgatory.errors import safe_repr
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ class TimerTask:
 
     __slots__ = ("_bucket", "_deadline", "_expiration", "_next", "_previous", "_tries")
 
-    # How often an operation was tried. It stands here because the compiler leaves four bytes free here, and
-    # nowhere else.
+    # How often an operation was tried. It is a field of this class, because only here does the compiler leave
+    # four bytes free.
     _tries: i32
 
-    # Set by __new__, so that __init__ can tell a new task from one that a wheel refers to.
+    # __new__ sets it, so that __init__ can tell a new task from one that a wheel refers to.
     _bucket: Bucket | None
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:

@@ -47,7 +47,6 @@ class Timer:
         "_loop",
         "_origin",
         "_reaped",
-        "_stopped",
         "_tick",
         "_wheel",
         "_whole_milliseconds",
@@ -55,6 +54,7 @@ class Timer:
         "early",
         "slice_seconds",
         "slices",
+        "stopped",
         "wakeups",
     )
 
@@ -84,8 +84,8 @@ class Timer:
         self._armed = NEVER
         self._alarm: asyncio.Future[None] | None = None
         self._reaped = False
-        self._stopped = False
-        # Whether a task was ever to wake before its deadline. Until then, nobody pays for that.
+        self.stopped = False
+        # Whether a task has ever had to wake before its deadline. Until then, nobody pays for that.
         self.early = False
         # How often the loop has woken the timer, and how often the reaper has paused between two slices.
         self.wakeups = 0
@@ -106,11 +106,6 @@ class Timer:
     def armed(self) -> bool:
         """Whether a timer of the event loop is armed."""
         return self._handle is not None
-
-    @property
-    def stopped(self) -> bool:
-        """Whether `stop` was called."""
-        return self._stopped
 
     @property
     def tick(self) -> float:
@@ -250,7 +245,7 @@ class Timer:
                 if wheel.sink(BATCH) < BATCH:
                     task = wheel.pop()
                     while task is not None:
-                        # Otherwise it has a later expiration by now, or a finalizer has just removed it.
+                        # If not, it has a later expiration by now, or a finalizer has just removed it.
                         if task._bucket is None and task._expiration <= wheel._now:
                             self._run(task)
                         if self.clock() >= until:
@@ -287,7 +282,7 @@ class Timer:
 
     def stop(self) -> None:
         """Have the reaper return at its next turn, and arm nothing any more. Tasks stay in the wheel."""
-        self._stopped = True
+        self.stopped = True
         self._sound()
         self._disarm()
         self._armed = -1

@@ -1,6 +1,6 @@
 """The hierarchical timing wheel, in whole ticks.
 
-The idea is that of G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987). The form
+The idea is by G. Varghese and T. Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987). The form
 is Kafka's, from its request purgatory: wheels stacked on demand, and time that jumps from one occupied slot
 to the next. The wheel knows no clock and no event loop: its caller says what time it is.
 """
@@ -175,25 +175,13 @@ class TimingWheel:
 
     def loads(self, most: int) -> list[list[int]]:
         """The number of tasks in each slot of each level, counted up to `most`. O(most) for each slot."""
-        loads: list[list[int]] = []
-        for level in self._levels:
-            slots = [0] * self._size
-            for slot in range(self._size):
-                bucket = level.buckets[slot]
-                task = None if bucket is None else bucket.first
-                load = 0
-                while task is not None and load < most:
-                    load += 1
-                    task = task._next
-                slots[slot] = load
-            loads.append(slots)
-        return loads
+        return [[_load(bucket, most) for bucket in level.buckets] for level in self._levels]
 
     def next_expiration(self) -> int | None:
         """The tick at which the next occupied slot starts. No task is due before it. None when empty.
 
-        A task that was given a later expiration occupies its old slot until that starts.
-        It is `now` or earlier only after an `advance` that its limit stopped.
+        A task that was given a later expiration occupies its old slot until that starts. It is `now` or
+        earlier only after an `advance` that its limit stopped.
         """
         return self.next_start() if self._tasks else None
 
@@ -265,8 +253,7 @@ class TimingWheel:
         The windows roll, so a task that was added later can be on a lower level than an earlier one with
         the same expiration. Therefore a moved task goes in front of the tasks of its new slot. The lower
         level's slot is emptied first, each slot from its end. So the tasks of the highest level, which were
-        added first, end at the very front. The order holds wherever the limit stops the work. Tasks that
-        are due move to the slot of this tick on level 0.
+        added first, end at the very front. Tasks that are due move to the slot of this tick on level 0.
         """
         moved = 0
         target: Bucket | None = None
@@ -346,3 +333,12 @@ class TimingWheel:
         self._levels.append(level)
         highest.above = level
         return level
+
+
+def _load(bucket: Bucket | None, most: int) -> int:
+    task = None if bucket is None else bucket.first
+    load = 0
+    while task is not None and load < most:
+        load += 1
+        task = task._next
+    return load

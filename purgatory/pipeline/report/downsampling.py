@@ -12,9 +12,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from purgatory.observer import OUTCOMES
 from purgatory.pipeline.summarize.coverage import Coverage
 from purgatory.pipeline.transforms.instants import MINUTE_US
-from purgatory.statistics import OUTCOMES
 
 # About as many as fit on a screen.
 MAX_STEPS: Final = 500

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from purgatory.observer import OUTCOMES
 from purgatory.pipeline import tables
-from purgatory.statistics import OUTCOMES
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]

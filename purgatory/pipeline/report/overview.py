@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from purgatory.journal.schema import EXPIRED
+from purgatory.observer import OUTCOMES
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import Figure
 from purgatory.pipeline.report.findings import GAPS, KINDS, NODES, TIMEOUTS, Findings, Row, series
@@ -13,7 +14,6 @@ from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import between
 from purgatory.pipeline.schemas import OPERATIONS_TABLE, ROW_COUNTS, TABLES
 from purgatory.pipeline.text import duration
-from purgatory.statistics import OUTCOMES
 
 # More names of nodes than this are not listed.
 _MAX_NAMES: Final = 5

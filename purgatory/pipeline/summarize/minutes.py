@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from purgatory.journal.schema import OPERATIONS
+from purgatory.observer import OUTCOMES
 from purgatory.pipeline.exchange import Part
 from purgatory.pipeline.summarize.groups import Groups
 from purgatory.pipeline.transforms.instants import MINUTE_US, ended_us
 from purgatory.pipeline.transforms.quantiles import LATENESS, WAITS, bins
-from purgatory.statistics import OUTCOMES
 
 _GROUP: Final = ("minute_us", "purgatory", "kind")
 # Operations that are counted together.

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from purgatory.journal.schema import CHECKS, EXPIRED, GAPS, OPERATIONS, SCHEMAS
+from purgatory.observer import OUTCOMES
 from purgatory.pipeline.schemas import Table
-from purgatory.statistics import OUTCOMES
 
 # All in microseconds, instants since 1970. A date is the name of a directory, and only the years until 9999
 # have four digits.

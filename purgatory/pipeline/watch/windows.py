@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from purgatory.observer import OUTCOMES
 from purgatory.pipeline.transforms.instants import ended
 from purgatory.pipeline.transforms.quantiles import LATENESS, WAITS, binned, quantiles
-from purgatory.statistics import OUTCOMES
 
 
 def windows(operations: DataFrame, *, length_ms: int, lateness_ms: int) -> DataFrame:

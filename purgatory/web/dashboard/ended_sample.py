@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from purgatory import DelayedOperation
-from purgatory._core import inspection
-from purgatory.observer import Timing
-from purgatory.statistics import OUTCOMES
+from purgatory.observer import OUTCOMES, Timing, ended
 from purgatory.web.dashboard.label import label
 
 KEPT: Final = 20
@@ -42,7 +40,7 @@ class EndedSample:
 
     def note(self, outcome: str, operation: DelayedOperation[Any], timing: Timing) -> None:
         """Add `operation`, which has ended with `outcome`, to the sample."""
-        keys, *_ = inspection.ended(operation)
+        keys, *_ = ended(operation)
         self._ended[outcome].append(
             EndedOperation(
                 kind=type(operation).__name__,

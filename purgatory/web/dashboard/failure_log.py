@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from purgatory import DelayedOperation
-from purgatory._core.inspection import exception_of
+from purgatory.observer import exception_of
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
 KEPT_FAILURES: Final = 8

@@ -12,8 +12,8 @@ from operator import itemgetter
 from typing import Any, Final
 
 from purgatory import DelayedOperation, Purgatory
-from purgatory._core import inspection
 from purgatory._core.operation import NO_KEY
+from purgatory.observer import arrival, timing_of, watched_keys
 from purgatory.web.dashboard.ended_sample import SHOWN_KEYS
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
@@ -112,17 +112,17 @@ def sampled_keys(purgatory: Purgatory, busy_keys: Iterable[Hashable]) -> list[Ha
 
 def oldest_of(operations: Iterable[DelayedOperation[Any]]) -> tuple[list[DelayedOperation[Any]], int]:
     """The oldest of some pending operations, the oldest first; and how many different ones there are."""
-    by_arrival = {inspection.arrival(operation): operation for operation in operations}
+    by_arrival = {arrival(operation): operation for operation in operations}
     return [by_arrival[number] for number in nsmallest(SHOWN, by_arrival)], len(by_arrival)
 
 
 def describe(operation: DelayedOperation[Any], now: float) -> PendingOperation:
     """What the page says of a pending operation at the loop's time `now`."""
-    keys, key_count = inspection.watched_keys(operation, SHOWN_KEYS)
-    timing = inspection.timing_of(operation)
+    keys, key_count = watched_keys(operation, SHOWN_KEYS)
+    timing = timing_of(operation)
     own_repr = type(operation).__repr__ is not DelayedOperation.__repr__
     return PendingOperation(
-        number=inspection.arrival(operation),
+        number=arrival(operation),
         kind=type(operation).__name__,
         keys=[label(key) for key in keys],
         more_keys=max(0, key_count - SHOWN_KEYS),

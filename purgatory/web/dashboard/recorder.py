@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from purgatory import DelayedOperation
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
-from purgatory.observer import Timing
-from purgatory.statistics import OUTCOMES
+from purgatory.observer import OUTCOMES, Timing
 from purgatory.web.dashboard.busy_keys import BusyKeys
 from purgatory.web.dashboard.ended_sample import EndedSample
 from purgatory.web.dashboard.failure_log import FailureLog

@@ -10,7 +10,7 @@ from typing import Final
 
 from purgatory import Purgatory
 from purgatory._core.operation import NO_KEY
-from purgatory.statistics import OUTCOMES
+from purgatory.observer import OUTCOMES
 from purgatory.web.dashboard.ended_sample import EndedOperation
 from purgatory.web.dashboard.label import label
 from purgatory.web.dashboard.pending_sample import (

@@ -15,8 +15,8 @@ from lifelines import KaplanMeierFitter
 from lifelines.utils import restricted_mean_survival_time
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from purgatory.observer import OUTCOMES
 from purgatory.pipeline.advise import survival
-from purgatory.statistics import OUTCOMES
 
 Wait = tuple[str, int, str]
 Waits = Callable[[Iterable[Wait]], DataFrame]

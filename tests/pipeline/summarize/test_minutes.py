@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from purgatory.observer import OUTCOMES
 from purgatory.pipeline.summarize.minutes import MINUTES
-from purgatory.statistics import OUTCOMES
 from tests.pipeline.parts import result
 
 # The operations of each kind.

@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from purgatory.observer import OUTCOMES
 from purgatory.pipeline.schemas import OPERATIONS, OPERATIONS_TABLE
 from purgatory.pipeline.summarize.minutes import MINUTES
 from purgatory.pipeline.watch.windows import windows
-from purgatory.statistics import OUTCOMES
 from tests.pipeline.journals import NOON, operation, segment
 from tests.pipeline.parts import result
 

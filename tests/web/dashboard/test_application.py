@@ -16,7 +16,7 @@ from purgatory import Purgatory
 from purgatory._figures.messages import MESSAGE_FIGURES
 from purgatory._figures.operations import FIGURES
 from purgatory._figures.relay import RELAY_FIGURES
-from purgatory.statistics import OUTCOMES
+from purgatory.observer import OUTCOMES
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web.dashboard import Authorize, dashboard
 from purgatory.web.dashboard.application import FILES, HEADERS

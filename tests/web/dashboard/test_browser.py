@@ -17,7 +17,7 @@ from purgatory import Purgatory, PurgatoryStatistics
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory._figures.messages import MESSAGE_FIGURES
 from purgatory._figures.relay import RELAY_FIGURES
-from purgatory.statistics import OUTCOMES
+from purgatory.observer import OUTCOMES
 from tests.operations import Gate, raising
 from tests.web.dashboard.host import Host
 

@@ -11,7 +11,7 @@ import pytest
 
 from purgatory import Purgatory
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS
-from purgatory.statistics import OUTCOMES
+from purgatory.observer import OUTCOMES
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard.recorder import BUSY_KEYS, WINDOW, Recorder
 from tests.operations import Gate, raising

@@ -1,7 +1,7 @@
 """What only the compiler reads: a decorator, and the type of an int that compiled code does not allocate.
 
-mypyc reads both in the source. On the interpreted build the decorator does nothing, and the type is int. So
-only a build needs the package mypy_extensions. This module itself is not compiled.
+Interpreted, the decorator does nothing, and the type is int. So only a build needs the package
+mypy_extensions. This module is not compiled.
 """
 
 from __future__ import annotations

@@ -1,24 +1,17 @@
-"""What an engine tells others: observers, the loop's exception handler and the log. What debug mode finds."""
+"""What the log and the exception handler are told: failures, and the mistakes that debug mode finds."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import time
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import Any, Final, cast, final
 
 from purgatory._core.operation import PROTECTED_NAMES, Operation, end, settle, tried
 from purgatory._core.outcome import EXPIRED, FAILED, Failure, GivenFailure
-from purgatory._core.timer import Timer
-from purgatory._mypyc import i64
 from purgatory.errors import own_error, safe_repr
-
-if TYPE_CHECKING:
-    from purgatory.delayed_operation import DelayedOperation
-    from purgatory.observer import Observer
 
 _logger: Final = logging.getLogger("purgatory")
 # Quiet until the program configures logging. The loop's exception handler gets what nobody awaited anyway.
@@ -132,90 +125,6 @@ class Reporter:
 
 
 @final
-class Observers:
-    """The observers of one purgatory. What one of them raises keeps no other from being told."""
-
-    def __init__(self, name: str, timer: Timer, reporter: Reporter, observers: tuple[Observer, ...]) -> None:
-        self._name = name
-        self._timer = timer
-        self._reporter = reporter
-        self.all = observers
-
-    def add(self, observer: Observer) -> None:
-        self.all += (observer,)
-
-    def ended(self, operation: Operation) -> None:
-        """Tell them that `operation` has ended."""
-        try:
-            timing = operation._timing
-        except AttributeError:
-            # It was offered before the first observer came, so nobody noted when.
-            return
-        timing.ended = self._timer.clock()
-        timing.tries = operation._tries
-        raised: BaseException | None = None
-        for observer in self.all:
-            try:
-                observer.operation_finished(self._name, cast("DelayedOperation[Any]", operation), timing)
-            except BaseException as error:
-                raised = self._failed(observer, error, raised)
-        if raised is not None:
-            raise raised
-
-    def checked(self, key: Hashable, tried: int, completed: int) -> None:
-        """Tell them that a check of `key` is over."""
-        at = self._timer.clock()
-        raised: BaseException | None = None
-        for observer in self.all:
-            try:
-                observer.key_checked(self._name, key, tried, completed, at)
-            except BaseException as error:
-                raised = self._failed(observer, error, raised)
-        if raised is not None:
-            raise raised
-
-    def _failed(
-        self, observer: Observer, error: BaseException, raised: BaseException | None
-    ) -> BaseException | None:
-        """Report what an observer raised. Returns what goes up when all were told: the first interruption."""
-        interruption = own_error(error, type(observer).__name__)
-        if isinstance(interruption, Exception):
-            try:
-                self._reporter.report(f"{safe_repr(observer)} raised an exception", interruption)
-            except BaseException as problem:
-                interruption = problem
-            else:
-                return raised
-        return interruption if raised is None else raised
-
-
-def has_no_condition(operation: Operation) -> bool:
-    """Whether nobody has overridden `try_complete`."""
-    kind: Any = type(operation)
-    base: Any = Operation
-    return kind.try_complete is base.try_complete
-
-
-def failed_by(operation: Operation, returned: Any) -> bool:
-    """Fail an operation that waits although its `try_complete` has `returned` something true."""
-    hook = f"{type(operation).__name__}.try_complete()"
-    try:
-        if not returned:
-            return False
-        if inspect.isawaitable(returned):
-            if inspect.iscoroutine(returned):
-                # Otherwise it would warn that nobody has awaited it.
-                returned.close()
-            raise TypeError(f"{hook} returned an awaitable, but the purgatory does not wait in a hook")
-        raise RuntimeError(
-            f"{hook} returned {safe_repr(returned)}, but did not complete the operation: "
-            "when the condition holds, `return self.force_complete()`"
-        )
-    except (Exception, asyncio.CancelledError) as error:
-        return end(operation, FAILED, Failure(own_error(error, hook)))
-
-
-@final
 class Debugger:
     """Looks for mistakes that would cost too much to look for on every call. Debug mode has one."""
 
@@ -226,7 +135,7 @@ class Debugger:
         self._expiring: Operation | None = None
         self._holds = False
         # Operations that expired although their condition held.
-        self.missed: i64 = 0
+        self.missed = 0
 
     def check_fields(self, operation: Operation) -> None:
         """Raise TypeError for an operation that has put a value of its own under a name of the library."""

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from purgatory import DelayedValue, OperationState
-from purgatory._core.inspection import arrival, ended, exception_of, timing_of, watched_keys
+from purgatory.observer import arrival, ended, exception_of, timing_of, watched_keys
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
 
