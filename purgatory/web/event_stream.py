@@ -31,7 +31,7 @@ PAUSE: Final = 15.0
 
 HEADERS: Final = {
     "Cache-Control": "no-store",
-    # nginx would keep the events until its buffer is full.
+    # Without it, nginx keeps the events until its buffer is full.
     "X-Accel-Buffering": "no",
 }
 
@@ -39,18 +39,18 @@ HEADERS: Final = {
 class EventStream(Response):
     """A response of Starlette and FastAPI that sends events until the client leaves or the purgatory closes.
 
-    `read` makes the operation that waits for what comes after an id: after the last one that was sent, after
-    the one that the client names in Last-Event-ID, or, with None, from the beginning. The operation waits on
-    `keys`. `events` makes the events of its result. Where there are none, a heartbeat is sent. So the
-    operation's timeout is the time between two heartbeats. A stream whose first event is still to come begins
-    with a heartbeat.
+    `read` makes the operation that waits for the events after an id. It gets the id of the last event that
+    was sent. At first it gets the id that the client names in Last-Event-ID, or None if the client names
+    none. The operation waits on `keys`, and `events` makes the events of its result. When there are none, the
+    stream sends a heartbeat. So the operation's timeout is the time between two heartbeats. A stream that
+    waits for its first event begins with a heartbeat.
 
-    When `read` returns None, there is nothing more to come, and the stream ends. A client that asks again
-    gets a 204, after which a browser asks no more.
+    When `read` returns None, nothing more will come, and the stream ends. A client that asks again gets a
+    204. Browsers ask no more after a 204.
 
-    An operation that is done before its timeout, and has no events, would be done again at once. So the
-    stream logs a warning, and waits for the operation's timeout, and for 15 seconds at most. An event without
-    data avoids the wait, because it moves the client's position.
+    After an operation that is done before its timeout and has no events, the next operation would be done at
+    once, too. So the stream logs a warning, and waits as long as the operation's timeout, at most 15 seconds.
+    An event without data avoids the wait, because it moves the client's position.
 
     The response to a HEAD request is the headers. `read` is called for them, and its operation is dropped.
 
@@ -58,16 +58,18 @@ class EventStream(Response):
     disconnection by a message. A server of ASGI 2.4 may also raise an OSError when the stream sends.
 
     While the client reads too slowly, no operation is pending: the stream goes on later, from where it is.
-    Nothing is kept for the client but the events of one result, and what the server buffers.
+    The stream keeps the events of one result for the client, and the server has its buffer.
 
-    Before the response begins, an HTTPException of `read` or `events` is the response, and so is a 503 with
-    Retry-After when the purgatory is full or closed. Later, these end the stream, and so does a withdrawal by
-    other code. The client then asks again. Other exceptions of `read`, of `events` and of the operation's
-    hooks are raised before the response begins, if the first operation is done at once. Later, they break the
-    stream off, after the events that were made before them.
+    Before the response begins, an HTTPException of `read` or `events` becomes the response. When the
+    purgatory is full or closed, the response is a 503 with Retry-After. Later, all of these end the stream,
+    and so does other code that withdraws the operation. The client then asks again.
 
-    Background tasks, such as FastAPI's BackgroundTasks, run when the stream has ended, but not when it was
-    broken off.
+    Other exceptions of `read`, of `events` and of the operation's hooks are raised before the response
+    begins, if the first operation is done at once. Later, they break the stream off, after the events that
+    were made before them.
+
+    Background tasks, such as FastAPI's BackgroundTasks, run when the stream has ended. They do not run when
+    it was broken off.
     """
 
     media_type = "text/event-stream"
@@ -132,7 +134,7 @@ class EventStream(Response):
         receive: Receive,
         send: Send,
     ) -> Exception | None:
-        """Send all events. Returns what they raise, because the task group would wrap it."""
+        """Send all events. Returns the exception that ended them, because the task group would wrap it."""
         failure = None
         listening = anyio.CancelScope()
         async with anyio.create_task_group() as tasks:
@@ -228,7 +230,7 @@ def body(content: bytes, *, more: bool = True) -> Message:
 def noting_disconnections(send: Send) -> Send:
     """`send` that raises ClientDisconnected for an OSError, by which ASGI 2.4 tells of a disconnection.
 
-    So an OSError of `read`, of `events` or of a hook is told from it.
+    An OSError of `read`, of `events` or of a hook is no disconnection.
     """
 
     async def noting(message: Message) -> None:
@@ -251,7 +253,7 @@ def last_event_id(scope: Scope) -> str | None:
 async def cancel_at_disconnection(
     receive: Receive, listening: anyio.CancelScope, stream: anyio.CancelScope
 ) -> None:
-    """Cancel `stream` when the client disconnects. Cancelling `listening` ends this before."""
+    """Cancel `stream` when the client disconnects. The cancellation of `listening` ends this."""
     with listening, Foreign("receive"):
         while (await receive())["type"] != "http.disconnect":
             pass
