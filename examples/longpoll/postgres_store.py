@@ -13,7 +13,7 @@ from examples.longpoll.limits import Limits
 from examples.longpoll.store import PATIENCE, Excerpt, StoreUnavailable
 from examples.longpoll.topics import too_many_topics, topic_key
 from purgatory import PurgatoryFull
-from purgatory.relay.postgres import PostgresEngine, notify
+from purgatory.relay.transports.postgres import PostgresTransport, notify
 from purgatory.web import Position
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ class PostgresStore:
         self._dsn = dsn
         self._limits = limits
 
-    def engine(self) -> PostgresEngine:
-        return PostgresEngine(self._dsn, prefix=PREFIX)
+    def transport(self) -> PostgresTransport:
+        return PostgresTransport(self._dsn, prefix=PREFIX)
 
     async def __aenter__(self) -> Self:
         async with _available():

@@ -16,7 +16,7 @@ from examples.longpoll.limits import Limits
 from examples.longpoll.store import PATIENCE, Excerpt, StoreUnavailable
 from examples.longpoll.topics import too_many_topics
 from purgatory import PurgatoryFull
-from purgatory.relay.redis import RedisEngine
+from purgatory.relay.transports.redis import RedisTransport
 from purgatory.web import Position
 
 # A topic is a list of records, and a hash with the offset of the oldest one and the sum of their bytes. The
@@ -103,8 +103,8 @@ class RedisStore:
             url, retry=Retry(NoBackoff(), 0), socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE
         )
 
-    def engine(self) -> RedisEngine:
-        return RedisEngine(self._url, prefix="longpoll")
+    def transport(self) -> RedisTransport:
+        return RedisTransport(self._url, prefix="longpoll")
 
     async def __aenter__(self) -> Self:
         async with _available():

@@ -9,7 +9,7 @@ from typing import Final, Protocol, Self
 
 import anyio
 
-from purgatory.relay import Engine
+from purgatory.relay import Transport
 from purgatory.web import Position
 
 PATIENCE: Final = 5.0
@@ -57,8 +57,8 @@ class Store(Protocol):
     signals: bool
     """Whether `append` also signals the topic. If not, its caller does that afterwards."""
 
-    def engine(self) -> Engine:
-        """The engine of a relay between the users of this store."""
+    def transport(self) -> Transport:
+        """The transport of a relay between the users of this store."""
         raise NotImplementedError
 
     async def __aenter__(self) -> Self: ...

@@ -38,19 +38,19 @@ RELAY_FIGURES: Final = (
     Figure(
         "generation",
         "Connections",
-        Metric("purgatory_relay_connections", "Connections to the engine.", counter=True),
+        Metric("purgatory_relay_connections", "Connections to the transport.", counter=True),
     ),
     _counter("gaps", "Gaps", "Times at which signals may have been missed."),
-    _gauge("keys", "Keys", "Keys that are watched, or were a short while ago."),
+    _gauge("keys", "Keys", "Keys that are watched, or that were watched a short while ago."),
     _gauge("waiting", "Waiting for a refresh", "Keys and shards that are to be refreshed and checked."),
     _counter("refreshes", "Refreshes", "Calls of refresh."),
     _counter("refreshed", "Refreshed keys", "Keys that were refreshed and checked."),
     _counter("refresh_failures", "Failed refreshes", "Calls of refresh that failed."),
     _counter("signals", "Signals", "Signals that were given in this process."),
     _counter("arrived", "Signals of others", "Signals that arrived from other processes."),
-    _counter("published", "Messages", "Messages that the engine has taken."),
+    _counter("published", "Publications", "Publications that the transport has taken."),
     _counter("publish_failures", "Failed publishing", "Attempts to publish that failed."),
     _counter("collapses", "Collapses", "Times at which many signals became one for a whole shard."),
-    _counter("unreadable", "Unreadable messages", "Messages that could not be read."),
+    _counter("unreadable", "Unreadable publications", "Publications that could not be read."),
 )
-"""One for each field, in the order of the dashboard."""
+"""One figure for each field, in the order of the dashboard."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from examples.longpoll.limits import Limits
 from examples.longpoll.store import Excerpt, StoreUnavailable
 from examples.longpoll.topic_log import TopicLog
-from purgatory.relay import Engine
+from purgatory.relay import Transport
 from purgatory.testing import InProcessBroker
 from purgatory.web import Position
 
@@ -27,8 +27,8 @@ class MemoryStore:
         self._logs: dict[str, TopicLog] = {}
         self._sessions: dict[str, float] = {}
 
-    def engine(self) -> Engine:
-        return self.broker.engine()
+    def transport(self) -> Transport:
+        return self.broker.transport()
 
     def empty(self) -> None:
         """Lose everything, as a server without a disk does when it restarts."""

@@ -20,7 +20,7 @@ from examples.longpoll.topic_log import NOWHERE, TopicLog
 from examples.longpoll.topics import TooManyTopics
 from purgatory import PurgatoryFull
 from purgatory.web import Position
-from tests.relay.live.servers import EngineServer, PostgresServer, RedisServer
+from tests.relay.live.servers import PostgresServer, RedisServer, TransportServer
 
 pytestmark = [pytest.mark.long, pytest.mark.real_time]
 
@@ -28,7 +28,7 @@ LIMITS = Limits(topics=2, log_records=5, log_bytes=60, sessions=2, session_timeo
 
 
 @pytest.fixture(scope="module", params=[RedisServer, PostgresServer])
-def server(request: pytest.FixtureRequest) -> Iterator[EngineServer]:
+def server(request: pytest.FixtureRequest) -> Iterator[TransportServer]:
     with request.param() as server:
         yield server
 
@@ -37,13 +37,13 @@ MakeStore = Callable[[], Store]
 
 
 @pytest.fixture
-def make_store(server: EngineServer) -> MakeStore:
+def make_store(server: TransportServer) -> MakeStore:
     if isinstance(server, RedisServer):
         return lambda: RedisStore(server.url, LIMITS)
     return lambda: PostgresStore(server.url, LIMITS)
 
 
-async def empty(server: EngineServer) -> None:
+async def empty(server: TransportServer) -> None:
     if isinstance(server, RedisServer):
         async with Redis.from_url(server.url) as client:
             await client.flushall()
@@ -54,7 +54,7 @@ async def empty(server: EngineServer) -> None:
 
 
 @pytest_asyncio.fixture
-async def store(server: EngineServer, make_store: MakeStore) -> AsyncIterator[Store]:
+async def store(server: TransportServer, make_store: MakeStore) -> AsyncIterator[Store]:
     await empty(server)
     async with make_store() as store:
         yield store
@@ -112,7 +112,7 @@ async def test_one_topic_too_many_is_refused(store: Store) -> None:
 
 
 async def test_a_new_topic_takes_the_place_of_one_that_is_not_used(
-    store: Store, server: EngineServer
+    store: Store, server: TransportServer
 ) -> None:
     limits = replace(LIMITS, topic_timeout=1.0)
     async with type(store)(server.url, limits) as store:  # type: ignore[call-arg]  # both kinds take these
@@ -145,7 +145,7 @@ async def test_a_new_topic_takes_the_place_of_one_that_is_not_used(
         assert (excerpt.offset, excerpt.records) == (3, [b"1"])
 
 
-async def test_a_store_that_was_emptied_has_another_log(store: Store, server: EngineServer) -> None:
+async def test_a_store_that_was_emptied_has_another_log(store: Store, server: TransportServer) -> None:
     await store.append("t", b"1")
     before = await read(store, "t")
     await empty(server)
@@ -169,7 +169,7 @@ async def test_a_session_lasts_until_its_timeout_or_a_farewell(store: Store) -> 
     assert await store.heartbeat("ada")
 
 
-async def test_a_server_that_has_gone_is_reported(make_store: MakeStore, server: EngineServer) -> None:
+async def test_a_server_that_has_gone_is_reported(make_store: MakeStore, server: TransportServer) -> None:
     async with make_store() as store:
         server.kill()
         try:
