@@ -38,7 +38,7 @@ RELAY_FIGURES: Final = (
     Figure(
         "generation",
         "Connections",
-        Metric("purgatory_relay_connections", "Connections that the relay has made.", counter=True),
+        Metric("purgatory_relay_connections", "Connections to the transport.", counter=True),
     ),
     _counter("gaps", "Gaps", "Times at which signals may have been missed."),
     _gauge("keys", "Keys", "Keys that are watched, or that were watched a short while ago."),
@@ -48,9 +48,9 @@ RELAY_FIGURES: Final = (
     _counter("refresh_failures", "Failed refreshes", "Calls of refresh that failed."),
     _counter("signals", "Signals", "Signals that were given in this process."),
     _counter("arrived", "Signals of others", "Signals that arrived from other processes."),
-    _counter("published", "Messages", "Messages that the relay has published."),
+    _counter("published", "Publications", "Publications that the transport has taken."),
     _counter("publish_failures", "Failed publishing", "Attempts to publish that failed."),
     _counter("collapses", "Collapses", "Times at which many signals became one for a whole shard."),
-    _counter("unreadable", "Unreadable messages", "Messages that could not be read."),
+    _counter("unreadable", "Unreadable publications", "Publications that could not be read."),
 )
 """One figure for each field, in the order of the dashboard."""
