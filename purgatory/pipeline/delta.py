@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -91,7 +92,11 @@ class StoredTable:
         stored = _names(log.schema())
         added = [field for field in self._columns.fields if field.name not in stored]
         if added:
-            log.alter.add_columns(added)
+            try:
+                log.alter.add_columns(added)
+            except CommitFailedError:
+                # Another process has changed the table. It may have added the columns.
+                return self.create()
         return log
 
     def log(self) -> DeltaTable:

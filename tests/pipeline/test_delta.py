@@ -183,6 +183,18 @@ def test_a_table_that_lacks_a_column_is_read_with_nulls_and_gets_the_column_when
     assert [row["more"] for row in newer.read(spark).orderBy("id").collect()] == [None, 7]
 
 
+def test_of_two_processes_that_add_a_column_one_adds_it(
+    table: StoredTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.create()
+    newer = evolved(table)
+    stale = newer.log()
+    newer.create()
+    logs = iter([stale, newer.log()])
+    monkeypatch.setattr(StoredTable, "log", lambda table: next(logs))
+    assert newer.create().version() == 1
+
+
 def test_a_table_with_a_column_of_a_newer_version_is_read_and_written_without_it(
     spark: SparkSession, table: StoredTable
 ) -> None:
