@@ -217,7 +217,8 @@ class Compaction:
         """The positions of the duplicates in each segment."""
         table = self._table
         # Text in Spark is UTF-8, which a path need not be.
-        numbered = {f"{number:09}": path for number, path in enumerate(paths)}
+        # Of duplicates, the row in the first path is kept.
+        numbered = {f"{number:09}": path for number, path in enumerate(sorted(paths))}
         files = self._spark.createDataFrame(
             [(number, os.fsencode(path)) for number, path in numbered.items()], "source string, path binary"
         )

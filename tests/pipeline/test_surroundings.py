@@ -27,7 +27,8 @@ def spark_home(tmp_path: Path) -> Path:
         ({"PYSPARK_PYTHON": "/no/such"}, "PYSPARK_PYTHON names /no/such, which is no program here; unset it"),
         (
             {"PYSPARK_SUBMIT_ARGS": "--master yarn"},
-            "PYSPARK_SUBMIT_ARGS is '--master yarn', and must end with pyspark-shell; unset it, and use --conf",
+            "PYSPARK_SUBMIT_ARGS is '--master yarn', and must end with pyspark-shell; "
+            "unset it, and use --conf",
         ),
     ],
     ids=str,
