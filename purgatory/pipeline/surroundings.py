@@ -52,6 +52,6 @@ def _check_user() -> None:
         pwd.getpwuid(os.getuid())
     except KeyError:
         raise PipelineError(
-            f"the user {os.getuid()} has no name, which Spark needs; add the user to /etc/passwd, or be "
-            "another user"
+            f"the user {os.getuid()} has no name, which Spark needs; add the user to /etc/passwd, or run "
+            "the command as another user"
         ) from None
