@@ -26,6 +26,7 @@ _EXAMPLES: Final = """\
   %(prog)s COMMAND --help
       shows examples of the command"""
 _NEEDED: Final = ("pyspark", "pyarrow", "deltalake")
+_COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _INSTALL: Final = "pip install 'asyncio-purgatory[spark]'"
 
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"give it more than --memory {options.memory}, or read its output above"
         )
     except OSError as error:
-        return _fail(f"{error}; fix the cause, or use another path")
+        return _fail(f"{str(error).strip()}; fix the cause, or use another path")
     except KeyboardInterrupt:
         print("interrupted; run the command again to continue", file=sys.stderr)
         return INTERRUPTED
@@ -154,5 +155,7 @@ def _message(message: str) -> str:
 
 
 def _fail(why: str, status: int = FAILED) -> int:
-    print(f"purgatory-pipeline: {why}", file=sys.stderr)
+    # The messages of deltalake have several lines, with colours.
+    line = re.sub(r"\s*\n\s*", " ", _COLOUR.sub("", why).strip())
+    print(f"purgatory-pipeline: {line}", file=sys.stderr)
     return status

@@ -200,6 +200,11 @@ def test_a_journal_that_exists_is_not_overwritten_and_spark_does_not_start(
             "purgatory-pipeline: [Errno 13] Permission denied: '/report'; "
             "fix the cause, or use another path\n",
         ),
+        (
+            OSError("Generic error\n     \x1b[31m-\x1b[0m No space left on device\n"),
+            FAILED,
+            "purgatory-pipeline: Generic error - No space left on device; fix the cause, or use another path\n",
+        ),
         (KeyboardInterrupt(), INTERRUPTED, "interrupted; run the command again to continue\n"),
     ],
     ids=[
@@ -212,6 +217,7 @@ def test_a_journal_that_exists_is_not_overwritten_and_spark_does_not_start(
         "Java ended",
         "no Java to call",
         "file",
+        "several lines",
         "interrupted",
     ],
 )
