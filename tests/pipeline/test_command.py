@@ -203,7 +203,8 @@ def test_a_journal_that_exists_is_not_overwritten_and_spark_does_not_start(
         (
             OSError("Generic error\n     \x1b[31m-\x1b[0m No space left on device\n"),
             FAILED,
-            "purgatory-pipeline: Generic error - No space left on device; fix the cause, or use another path\n",
+            "purgatory-pipeline: Generic error - No space left on device; "
+            "fix the cause, or use another path\n",
         ),
         (KeyboardInterrupt(), INTERRUPTED, "interrupted; run the command again to continue\n"),
     ],
