@@ -61,7 +61,7 @@ FAST := -m 'not slow and not long'
 PACKAGE_TESTS := --ignore tests/examples --ignore tests/benchmarks
 # The pipeline uses nothing of the core but the wheel, the store of delayed messages and the relay's transports
 # nothing at all, and a page and the plugin are the same for both builds, so one is enough.
-COMPILED_TESTS := --ignore tests/pipeline --ignore tests/relay/live --ignore-glob 'tests/delayed/test_store*.py' \
+COMPILED_TESTS := --ignore tests/pipeline --ignore tests/relay/live --ignore tests/delayed/storage \
 	--ignore tests/test_packaging.py --ignore tests/test_pytest_plugin.py --ignore tests/web/dashboard/test_browser.py
 # What can differ between the builds.
 DIFFERENT_TESTS := $(addprefix tests/,core/test_both_builds.py core/test_budgets.py core/test_promises.py \

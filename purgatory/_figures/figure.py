@@ -1,4 +1,4 @@
-"""Where one figure is shown."""
+"""A figure of the metrics and the dashboard."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of Prometheus, without the suffix that its kind adds to the name."""
+    """A metric of Prometheus. The name of a counter is without the suffix ``_total``."""
 
     name: str
     help: str
@@ -16,9 +16,9 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Where a field of some statistics is shown: its title on the dashboard, and its metric.
+    """A field of some statistics, its title on the dashboard, and its metric.
 
-    A `help` of its own, for the dashboard, is for a figure that shares its metric or needs more words.
+    `help` is the text for the dashboard. It is empty if the help of the metric is enough.
     """
 
     field: str

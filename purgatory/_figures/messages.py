@@ -18,7 +18,7 @@ class MessageStore(Protocol):
     def purgatory(self) -> Purgatory: ...
 
     def statistics(self) -> DelayedStatistics:
-        """Raises PurgatoryNotOpen before the store was opened."""
+        """Return the statistics. Raises PurgatoryNotOpen if the store has never been opened."""
         raise NotImplementedError
 
 
@@ -30,7 +30,7 @@ MESSAGE_FIGURES: Final = (
     _counter("scheduled", "Scheduled", "Messages that were scheduled."),
     _counter("delivered", "Delivered", "Messages that were delivered."),
     _counter("cancelled", "Cancelled", "Messages that were cancelled."),
-    _counter("failures", "Failed attempts", "Attempts to deliver that failed."),
+    _counter("failures", "Failed attempts", "Failed attempts to deliver a message."),
     _counter("dead", "Dead letters", "Messages that went to the dead letters."),
     Figure(
         "retrying",
@@ -45,10 +45,10 @@ MESSAGE_FIGURES: Final = (
     Figure(
         "lag_seconds",
         "Lag in seconds",
-        Metric("purgatory_delayed_lag_seconds", "How long the first of them has been due."),
+        Metric("purgatory_delayed_lag_seconds", "How long the first waiting message has been due."),
     ),
     _counter("log_bytes", "Bytes to the log", "Bytes written to the log."),
     _counter("slot_bytes", "Bytes to slot files", "Bytes written to the slot files."),
     Figure("failed", "Failed", Metric("purgatory_delayed_failed", "1 when the store has failed, else 0.")),
 )
-"""One for each field, in the order of the dashboard."""
+"""One figure for each field, in the order of the dashboard."""

@@ -41,7 +41,7 @@ RELAY_FIGURES: Final = (
         Metric("purgatory_relay_connections", "Connections to the transport.", counter=True),
     ),
     _counter("gaps", "Gaps", "Times at which signals may have been missed."),
-    _gauge("keys", "Keys", "Keys that are watched, or were a short while ago."),
+    _gauge("keys", "Keys", "Keys that are watched, or that were watched a short while ago."),
     _gauge("waiting", "Waiting for a refresh", "Keys and shards that are to be refreshed and checked."),
     _counter("refreshes", "Refreshes", "Calls of refresh."),
     _counter("refreshed", "Refreshed keys", "Keys that were refreshed and checked."),
@@ -53,4 +53,4 @@ RELAY_FIGURES: Final = (
     _counter("collapses", "Collapses", "Times at which many signals became one for a whole shard."),
     _counter("unreadable", "Unreadable publications", "Publications that could not be read."),
 )
-"""One for each field, in the order of the dashboard."""
+"""One figure for each field, in the order of the dashboard."""
