@@ -8,7 +8,7 @@ import runpy
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO, TextIOWrapper
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +346,9 @@ def test_what_the_terminal_cannot_show_is_replaced(monkeypatch: pytest.MonkeyPat
     written = terminal.buffer
     assert isinstance(written, BytesIO)
     assert written.getvalue().splitlines() == [b"key ?"]
+    # A notebook has another kind of output.
+    monkeypatch.setattr(sys, "stdout", StringIO())
+    assert main(["generate", "x"]) == 0
 
 
 def test_it_can_be_run_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
