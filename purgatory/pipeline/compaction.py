@@ -6,10 +6,10 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 from functools import partial
-from itertools import chain, groupby
 from typing import Any, Final
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.intake import Intake, Positions, ReadSegment, take_in
-from purgatory.pipeline.listing import Segment
+from purgatory.pipeline.listing import Segment, text_of
 from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.sizing import fit
@@ -35,6 +35,8 @@ from purgatory.pipeline.transforms.segments import read
 
 # In bytes. The segments that one task reads have about this size together.
 _TASK_SIZE: Final = 32 << 20
+# The number of files that this process reads at a time, to compare files of one size.
+_READERS: Final = 8
 
 
 class Compaction:
@@ -126,8 +128,10 @@ class Compaction:
     ) -> Sequence[tuple[Segment, ReadSegment]]:
         """Commit the next batch. Returns what was read of each segment."""
         batch = batches.last + 1
+        copies = _copies(segments)
+        others = [each for each in segments if each.path not in copies]
         try:
-            intake = self._taken_in(segments, batch, recorded.rows_by_digest(segments))
+            intake = self._taken_in(others, batch, recorded.rows_by_digest(others))
         except (PySparkException, Py4JJavaError) as error:
             gone = [each.source for each in segments if not os.path.exists(each.path)]
             if not gone:
@@ -137,6 +141,7 @@ class Compaction:
                 f"{len(segments)} segments of its batch was added; run compact again where the journal is now"
             ) from error
         by_path = {each.path: each for each in intake.segments}
+        by_path |= {path: _copied(path, by_path[first], digest) for path, (first, digest) in copies.items()}
         read = [(segment, by_path[segment.path]) for segment in segments]
         batches.commit(
             BatchFiles(
@@ -145,10 +150,10 @@ class Compaction:
                 segments=self._dataset.segments.write_rows([self._row(*each, batch) for each in read]),
             )
         )
-        self.copies += sum(each.copy for each in intake.segments)
-        self.added += Counts.of(each for each in intake.segments if not each.copy)
-        for each in intake.segments:
-            self.reasons.update(each.refused if each.problem is None else {each.problem: 1})
+        for _, its in read:
+            self.copies += its.copy
+            self.reasons.update(its.refused if its.problem is None else {its.problem: 1})
+        self.added += Counts.of(its for _, its in read if not its.copy)
         return read
 
     def _taken_in(self, segments: Sequence[Segment], batch: int, read: Mapping[str, int]) -> Intake:
@@ -181,17 +186,13 @@ class Compaction:
     ) -> Intake:
         dataset = replace(self._dataset, root=os.path.abspath(self._dataset.root))
         reader = partial(take_in, dataset, self._table, batch, read, drop)
-        return Intake.of(self._tasks(segments).flatMap(reader).collect())
+        paths = self._tasks([each.path for each in segments], sum(each.size for each in segments))
+        return Intake.of(paths.mapPartitions(reader).collect())
 
-    def _tasks(self, segments: Sequence[Segment]) -> RDD[list[str]]:
-        """The paths for each task. Segments of one size, which may be copies, come to the same task."""
+    def _tasks(self, paths: Sequence[str], size: int) -> RDD[str]:
         context = self._spark.sparkContext
-        by_size = sorted(segments, key=lambda each: (-each.size, each.path))
-        alike = [[each.path for each in of_size] for _, of_size in groupby(by_size, lambda each: each.size)]
-        wanted = max(context.defaultParallelism, sum(each.size for each in segments) // _TASK_SIZE)
-        tasks = min(wanted, len(alike))
-        dealt = [list(chain.from_iterable(alike[first::tasks])) for first in range(tasks)]
-        return context.parallelize(dealt, tasks)
+        tasks = max(context.defaultParallelism, size // _TASK_SIZE)
+        return context.parallelize(paths, min(tasks, len(paths)))
 
     def _checked(self, intake: Intake, segments: Sequence[Segment]) -> Intake:
         """Return the intake if it is complete. Raises PipelineError if it lacks a segment, or rows."""
@@ -251,6 +252,40 @@ class Compaction:
 def _is_allowed_now(segment: Segment, reason: str) -> bool:
     """Whether the system refused to read the segment, and would not any more."""
     return os.strerror(errno.EACCES) in reason and os.access(segment.path, os.R_OK)
+
+
+def _copies(segments: Sequence[Segment]) -> Mapping[str, tuple[str, str]]:
+    """The paths that have the bytes of an earlier segment: the path of that segment, and the digest."""
+    sizes = Counter(each.size for each in segments)
+    alike = [each for each in segments if sizes[each.size] > 1]
+    with ThreadPoolExecutor(_READERS) as threads:
+        digests = threads.map(_digest, alike)
+    firsts: dict[str, str] = {}
+    copies: dict[str, tuple[str, str]] = {}
+    for segment, digest in zip(alike, digests, strict=True):
+        if digest is not None and firsts.setdefault(digest, segment.path) != segment.path:
+            copies[segment.path] = firsts[digest], digest
+    return copies
+
+
+def _digest(segment: Segment) -> str | None:
+    """The digest; None if the file cannot be read. A worker then finds out why."""
+    try:
+        return segment.digest()
+    except OSError:
+        return None
+
+
+def _copied(path: str, first: ReadSegment, digest: str) -> ReadSegment:
+    """What there is to say about a file with the bytes of the first."""
+    if first.digest not in (None, digest):
+        raise PipelineError(
+            f"{text_of(first.path)}: it changed while compact read it, and its batch was not added; "
+            "run compact again"
+        )
+    if first.problem is not None:
+        return ReadSegment(path, problem=first.problem)
+    return ReadSegment(path, digest=digest, copy=True, duplicates=first.rows or 0)
 
 
 def _digests(intake: Intake) -> set[tuple[str, str | None]]:

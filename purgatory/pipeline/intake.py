@@ -84,13 +84,12 @@ def take_in(
 ) -> Iterator[Intake]:
     """Read the segments, and write their rows. This function runs in the workers.
 
-    `read` has the number of rows of files that were read, by digest. A segment with such a digest, or with
-    the digest of an earlier segment, is a copy, and its rows are not written. `drop` has the positions of the
+    `read` has the number of rows of files that were read, by digest. A segment with such a digest is a copy,
+    and its rows are not written. `drop` has the positions of the
     duplicates in each path. Duplicates are not written. A refused row goes to the quarantine, with the number
     of this `batch`. The root of the dataset must be an absolute path, because a worker has a working
     directory of its own.
     """
-    read = dict(read)
     segments: list[ReadSegment] = []
     kept: list[pa.Table] = []
     refused: list[pa.Table] = []
@@ -114,7 +113,6 @@ def take_in(
         except UnreadableError as error:
             segments.append(ReadSegment(path, problem=str(error)))
             continue
-        read[digest] = rows.num_rows
         why = reasons(rows, table)
         keep = pc.is_null(why).to_numpy().copy()
         valid = int(keep.sum())

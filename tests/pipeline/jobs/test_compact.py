@@ -31,7 +31,7 @@ from purgatory.pipeline.delta import StoredTable
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.intake import Intake, ReadSegment, take_in
 from purgatory.pipeline.jobs.compact import compact, run
-from purgatory.pipeline.listing import segments
+from purgatory.pipeline.listing import Segment, segments
 from purgatory.pipeline.schemas import CHECKS_TABLE, COMPACTED_OPERATIONS, GAPS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.tally import Counts
 from purgatory.pipeline.transforms.duplicates import duplicates
@@ -199,6 +199,29 @@ def test_files_of_one_name_are_all_read_and_a_file_that_changes_is_read_again(
     add_segment(tmp_path / "n1", "part-0", [ROWS[CHECKS] | {"key": "3"}], table=CHECKS)
     assert "  1 files have changed since they were read, and were read again" in read().report()
     assert sorted(row["key"] for row in dataset.read(spark, CHECKS_TABLE).collect()) == ["1", "2", "3"]
+
+
+def test_copies_of_an_unreadable_file_are_unreadable_and_a_copy_of_a_file_that_is_gone_is_an_error(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        path = add_segment(journal, name, [ROWS[GAPS]], table=GAPS)
+        path.write_bytes(b"no Parquet")
+    added = compact(spark, str(journal), dataset, GAPS_TABLE, 1000).added
+    assert added == Counts(files=2, unreadable_files=2)
+
+    for name in ("one", "two"):
+        add_segment(journal, name, [ROWS[GAPS]], table=GAPS)
+    monkeypatch.setattr(Segment, "digest", lambda segment: "the digest of what was there before")
+    with pytest.raises(PipelineError, match=r"one.parquet: it changed while compact read it"):
+        compact(spark, str(journal), dataset, GAPS_TABLE, 1000)
+    assert dataset.read_gaps(spark).isEmpty()
+
+    found = segments(str(journal), GAPS)
+    monkeypatch.undo()
+    path.with_name("two.parquet").unlink()
+    with pytest.raises(PipelineError, match=r"two.parquet: it was moved or deleted"):
+        Compaction(spark, dataset, GAPS_TABLE).add(found, 1000)
 
 
 def test_a_file_that_could_not_be_read_for_want_of_permission_is_read_once_it_may_be(
