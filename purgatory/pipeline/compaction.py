@@ -6,7 +6,6 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -21,11 +20,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.pipeline.batches import Batches, BatchFiles
+from purgatory.pipeline.copies import copied, copies_in
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.intake import Intake, Positions, ReadSegment, take_in
-from purgatory.pipeline.listing import Segment, text_of
+from purgatory.pipeline.listing import Segment
 from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.sizing import fit
@@ -35,8 +35,6 @@ from purgatory.pipeline.transforms.segments import read
 
 # In bytes. The segments that one task reads have about this size together.
 _TASK_SIZE: Final = 32 << 20
-# The number of files that this process reads at a time, to compare files of one size.
-_READERS: Final = 8
 
 
 class Compaction:
@@ -128,7 +126,7 @@ class Compaction:
     ) -> Sequence[tuple[Segment, ReadSegment]]:
         """Commit the next batch. Returns what was read of each segment."""
         batch = batches.last + 1
-        copies = _copies(segments)
+        copies = copies_in(segments)
         others = [each for each in segments if each.path not in copies]
         try:
             intake = self._taken_in(others, batch, recorded.rows_by_digest(others))
@@ -141,7 +139,7 @@ class Compaction:
                 f"{len(segments)} segments of its batch was added; run compact again where the journal is now"
             ) from error
         by_path = {each.path: each for each in intake.segments}
-        by_path |= {path: _copied(path, by_path[first], digest) for path, (first, digest) in copies.items()}
+        by_path |= {path: copied(path, by_path[first], digest) for path, (first, digest) in copies.items()}
         read = [(segment, by_path[segment.path]) for segment in segments]
         batches.commit(
             BatchFiles(
@@ -252,40 +250,6 @@ class Compaction:
 def _is_allowed_now(segment: Segment, reason: str) -> bool:
     """Whether the system refused to read the segment, and would not any more."""
     return os.strerror(errno.EACCES) in reason and os.access(segment.path, os.R_OK)
-
-
-def _copies(segments: Sequence[Segment]) -> Mapping[str, tuple[str, str]]:
-    """The paths that have the bytes of an earlier segment: the path of that segment, and the digest."""
-    sizes = Counter(each.size for each in segments)
-    alike = [each for each in segments if sizes[each.size] > 1]
-    with ThreadPoolExecutor(_READERS) as threads:
-        digests = threads.map(_digest, alike)
-    firsts: dict[str, str] = {}
-    copies: dict[str, tuple[str, str]] = {}
-    for segment, digest in zip(alike, digests, strict=True):
-        if digest is not None and firsts.setdefault(digest, segment.path) != segment.path:
-            copies[segment.path] = firsts[digest], digest
-    return copies
-
-
-def _digest(segment: Segment) -> str | None:
-    """The digest; None if the file cannot be read. A worker then finds out why."""
-    try:
-        return segment.digest()
-    except OSError:
-        return None
-
-
-def _copied(path: str, first: ReadSegment, digest: str) -> ReadSegment:
-    """What there is to say about a file with the bytes of the first."""
-    if first.digest not in (None, digest):
-        raise PipelineError(
-            f"{text_of(first.path)}: it changed while compact read it, and its batch was not added; "
-            "run compact again"
-        )
-    if first.problem is not None:
-        return ReadSegment(path, problem=first.problem)
-    return ReadSegment(path, digest=digest, copy=True, duplicates=first.rows or 0)
 
 
 def _digests(intake: Intake) -> set[tuple[str, str | None]]:
