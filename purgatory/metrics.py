@@ -16,7 +16,7 @@ from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
 from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
 from purgatory._figures.operations import FIGURES, OPERATIONS
 from purgatory._figures.relay import RELAY_FIGURES, Relaying
-from purgatory.errors import PurgatoryNotOpen
+from purgatory.errors import PurgatoryNotOpen, safe_text
 from purgatory.observer import OUTCOMES, Timing
 
 
@@ -37,10 +37,11 @@ class PurgatoryCollector(Collector):
     collector also observes the purgatory from then on, and exports how long its operations waited and how
     late they expired. With a `journal`, it exports how many rows that has lost.
 
-    The only labels are names of purgatories, outcomes and tables: a key never becomes a label. An operation
-    that ends costs the loop less than a microsecond (`python -m benchmarks journal`). All other work is done
-    by the scrape, in any thread. The figures of one scrape do not belong to one instant: each is correct,
-    but an operation that ends during the scrape may be counted in one and not yet in another.
+    The only labels are names of purgatories, outcomes and tables: a key never becomes a label. In a name,
+    code points that UTF-8 does not allow are escaped. An operation that ends costs the loop less than a
+    microsecond (`python -m benchmarks journal`). All other work is done by the scrape, in any thread. The
+    figures of one scrape do not belong to one instant: each is correct, but an operation that ends during the
+    scrape may be counted in one and not yet in another.
 
     Raises ValueError for two purgatories of the same name, since they would be one series.
     """
@@ -56,12 +57,13 @@ class PurgatoryCollector(Collector):
 
     def add(self, purgatory: Purgatory) -> None:
         """Export one more purgatory. Raises ValueError when there is one of the same name."""
-        if purgatory.name in self._purgatories:
+        name = safe_text(purgatory.name)
+        if name in self._purgatories:
             raise ValueError(
-                f"a purgatory {purgatory.name!r} is collected already: give each purgatory a name of its own"
+                f"a purgatory {name!r} is collected already: give each purgatory a name of its own"
             )
         observer = HistogramObserver()
-        self._purgatories[purgatory.name] = purgatory, observer
+        self._purgatories[name] = purgatory, observer
         purgatory.add_observer(observer)
 
     def collect(self) -> Iterator[Exported]:
@@ -123,7 +125,7 @@ class DelayedCollector(Collector):
     """
 
     def __init__(self, *stores: MessageStore) -> None:
-        self._stores = {store.purgatory.name: store for store in stores}
+        self._stores = {safe_text(store.purgatory.name): store for store in stores}
         if len(self._stores) < len(stores):
             raise ValueError("two stores have the same name: give each DelayedMessages a name of its own")
 
@@ -155,7 +157,7 @@ class RelayCollector(Collector):
     """
 
     def __init__(self, *relays: Relaying) -> None:
-        self._relays = {relay.purgatory.name: relay for relay in relays}
+        self._relays = {safe_text(relay.purgatory.name): relay for relay in relays}
         if len(self._relays) < len(relays):
             raise ValueError("two relays have purgatories of the same name: give each a name of its own")
 

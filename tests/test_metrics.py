@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from prometheus_client import start_http_server
+from prometheus_client import generate_latest, start_http_server
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from purgatory import DelayedValue, Purgatory, PurgatoryFull
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS
 from purgatory._figures.operations import FIGURES
 from purgatory.journal import JournalWriter
-from purgatory.metrics import HistogramObserver, PurgatoryCollector
+from purgatory.metrics import DelayedCollector, HistogramObserver, PurgatoryCollector, RelayCollector
 from purgatory.observer import OUTCOMES, Observer
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
-from tests.scrape import LossyJournal, Scrape
+from tests.scrape import FakeMessages, FakeRelay, LossyJournal, Scrape
 
 
 @pytest.fixture
@@ -330,3 +331,24 @@ def samples(text: str) -> dict[tuple[str, str | None, str | None], float]:
         for metric in text_string_to_metric_families(text)
         for sample in metric.samples
     }
+
+
+COLLECTORS: list[Callable[[Purgatory], Collector]] = [
+    PurgatoryCollector,
+    lambda purgatory: DelayedCollector(FakeMessages(purgatory)),
+    lambda purgatory: RelayCollector(FakeRelay(purgatory)),
+]
+
+
+@pytest.mark.parametrize("collector_of", COLLECTORS)
+def test_a_name_that_utf_8_cannot_encode_is_escaped(
+    clock: ManualClock, collector_of: Callable[[Purgatory], Collector]
+) -> None:
+    scrape = Scrape(collector_of(clock.purgatory("caf\udce9")))
+    text = generate_latest(scrape.registry).decode()
+    names = {
+        sample.labels["purgatory"]
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert names == {r"caf\udce9"}
