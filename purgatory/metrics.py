@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from contextlib import suppress
 from typing import Any, Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -11,12 +10,11 @@ from prometheus_client.core import Metric as Exported
 from prometheus_client.registry import Collector
 
 from purgatory import DelayedOperation, Purgatory
-from purgatory._figures.figure import Metric
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
 from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
 from purgatory._figures.operations import FIGURES, OPERATIONS
 from purgatory._figures.relay import RELAY_FIGURES, Relaying
-from purgatory.errors import PurgatoryNotOpen, safe_text
+from purgatory._figures.sources import Sources
 from purgatory.observer import OUTCOMES, Timing
 
 
@@ -43,32 +41,36 @@ class PurgatoryCollector(Collector):
     figures of one scrape do not belong to one instant: each is correct, but an operation that ends during the
     scrape may be counted in one and not yet in another.
 
-    Raises ValueError for two purgatories of the same name, since they would be one series.
+    Raises ValueError for two open purgatories of the same name, since they would be one series.
     """
 
     def __init__(self, *purgatories: Purgatory, journal: Journal | None = None) -> None:
-        self._purgatories: dict[str, tuple[Purgatory, HistogramObserver]] = {}
+        self._purgatories = Sources(FIGURES)
+        self._observers: dict[str, HistogramObserver] = {}
         self._journal = journal
         for purgatory in purgatories:
             self.add(purgatory)
 
     def __repr__(self) -> str:
-        return f"<PurgatoryCollector {list(self._purgatories)}>"
+        return f"<PurgatoryCollector {self._purgatories}>"
 
     def add(self, purgatory: Purgatory) -> None:
-        """Export one more purgatory. Raises ValueError when there is one of the same name."""
-        name = safe_text(purgatory.name)
-        if name in self._purgatories:
-            raise ValueError(
-                f"a purgatory {name!r} is collected already: give each purgatory a name of its own"
-            )
-        observer = HistogramObserver()
-        self._purgatories[name] = purgatory, observer
-        purgatory.add_observer(observer)
+        """Export one more purgatory, or one in place of a closed one of the same name.
+
+        In the second case all counters and histograms go on. Raises ValueError when there is one of the same
+        name that is not closed.
+        """
+        name = self._purgatories.add(purgatory, purgatory)
+        purgatory.add_observer(self._observers.setdefault(name, HistogramObserver()))
+
+    def remove(self, purgatory: Purgatory) -> bool:
+        """Export `purgatory` no more, nor observe it. False when it is not exported."""
+        name = self._purgatories.remove(purgatory)
+        return name is not None and purgatory.remove_observer(self._observers.pop(name))
 
     def collect(self) -> Iterator[Exported]:
         """All metrics as they are now. Any thread may call it."""
-        yield from self._figures()
+        yield from _families(self._purgatories)
         yield from self._histograms()
         if self._journal is not None:
             lost = CounterMetricFamily(
@@ -81,21 +83,6 @@ class PurgatoryCollector(Collector):
     # With it, a registry refuses a second collector, whose metrics would have the same names.
     describe = collect
 
-    def _figures(self) -> list[Exported]:
-        families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
-        for metric in dict.fromkeys(figure.metric for figure in FIGURES):
-            labels = ["purgatory", "outcome"] if metric is OPERATIONS else ["purgatory"]
-            families[metric.name] = _family(metric, labels)
-        for name, (purgatory, _) in list(self._purgatories.items()):
-            statistics = purgatory.statistics()
-            for figure in FIGURES:
-                values = [name, figure.field] if figure.metric is OPERATIONS else [name]
-                value = getattr(statistics, figure.field)
-                # There is no limit.
-                if value is not None:
-                    families[figure.metric.name].add_metric(values, value)
-        return list(families.values())
-
     def _histograms(self) -> list[Exported]:
         waits = HistogramMetricFamily(
             "purgatory_wait_seconds",
@@ -107,7 +94,7 @@ class PurgatoryCollector(Collector):
             "Time from the deadline of an expired operation until its hooks had run.",
             labels=["purgatory"],
         )
-        for name, (_, observer) in list(self._purgatories.items()):
+        for name, observer in list(self._observers.items()):
             for outcome, histogram in observer.waits.items():
                 waits.add_metric([name, outcome], *exposition(histogram))
             lateness.add_metric([name], *exposition(observer.lateness))
@@ -125,23 +112,28 @@ class DelayedCollector(Collector):
     """
 
     def __init__(self, *stores: MessageStore) -> None:
-        self._stores = {safe_text(store.purgatory.name): store for store in stores}
-        if len(self._stores) < len(stores):
-            raise ValueError("two stores have the same name: give each DelayedMessages a name of its own")
+        self._stores = Sources(MESSAGE_FIGURES)
+        for store in stores:
+            self.add(store)
 
     def __repr__(self) -> str:
-        return f"<DelayedCollector {list(self._stores)}>"
+        return f"<DelayedCollector {self._stores}>"
+
+    def add(self, store: MessageStore) -> None:
+        """Export one more store, or one in place of a store whose purgatory is closed.
+
+        In the second case all counters go on. Raises ValueError when there is a purgatory of the same name
+        that is not closed.
+        """
+        self._stores.add(store, store.purgatory)
+
+    def remove(self, store: MessageStore) -> bool:
+        """Export `store` no more. False when it is not exported."""
+        return self._stores.remove(store) is not None
 
     def collect(self) -> Iterator[Exported]:
         """All metrics as they are now. Any thread may call it."""
-        families = {figure.field: _family(figure.metric, ["purgatory"]) for figure in MESSAGE_FIGURES}
-        for name, store in self._stores.items():
-            # A store that was never opened has counted nothing.
-            with suppress(PurgatoryNotOpen):
-                statistics = store.statistics()
-                for field, family in families.items():
-                    family.add_metric([name], getattr(statistics, field))
-        yield from families.values()
+        yield from _families(self._stores)
 
     # With it, a registry refuses a second collector, whose metrics would have the same names.
     describe = collect
@@ -157,32 +149,44 @@ class RelayCollector(Collector):
     """
 
     def __init__(self, *relays: Relaying) -> None:
-        self._relays = {safe_text(relay.purgatory.name): relay for relay in relays}
-        if len(self._relays) < len(relays):
-            raise ValueError("two relays have purgatories of the same name: give each a name of its own")
+        self._relays = Sources(RELAY_FIGURES)
+        for relay in relays:
+            self.add(relay)
 
     def __repr__(self) -> str:
-        return f"<RelayCollector {list(self._relays)}>"
+        return f"<RelayCollector {self._relays}>"
+
+    def add(self, relay: Relaying) -> None:
+        """Export one more relay, or one in place of a relay whose purgatory is closed.
+
+        In the second case all counters go on. Raises ValueError when there is a purgatory of the same name
+        that is not closed.
+        """
+        self._relays.add(relay, relay.purgatory)
+
+    def remove(self, relay: Relaying) -> bool:
+        """Export `relay` no more. False when it is not exported."""
+        return self._relays.remove(relay) is not None
 
     def collect(self) -> Iterator[Exported]:
         """All metrics as they are now. Any thread may call it."""
-        families = {figure.field: _family(figure.metric, ["purgatory"]) for figure in RELAY_FIGURES}
-        for name, relay in self._relays.items():
-            statistics = relay.statistics()
-            for field, family in families.items():
-                value = getattr(statistics, field)
-                # There was no heartbeat yet.
-                if value is not None:
-                    family.add_metric([name], value)
-        yield from families.values()
+        yield from _families(self._relays)
 
     # With it, a registry refuses a second collector, whose metrics would have the same names.
     describe = collect
 
 
-def _family(metric: Metric, labels: list[str]) -> CounterMetricFamily | GaugeMetricFamily:
-    family = CounterMetricFamily if metric.counter else GaugeMetricFamily
-    return family(metric.name, metric.help, labels=labels)
+def _families(sources: Sources) -> list[Exported]:
+    families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    for metric in dict.fromkeys(figure.metric for figure in sources.figures):
+        family = CounterMetricFamily if metric.counter else GaugeMetricFamily
+        labels = ["purgatory", "outcome"] if metric is OPERATIONS else ["purgatory"]
+        families[metric.name] = family(metric.name, metric.help, labels=labels)
+    for name, values in sources.values():
+        for figure, value in values:
+            labels = [name, figure.field] if figure.metric is OPERATIONS else [name]
+            families[figure.metric.name].add_metric(labels, value)
+    return list(families.values())
 
 
 class HistogramObserver:
