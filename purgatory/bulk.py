@@ -123,30 +123,28 @@ class Sweep:
 
     def step(self, seconds: float) -> bool:
         """Run a slice of so many seconds. Returns whether there is more to do."""
-        begin = self._chunk  # mypy would take the field for a chunk in all of this.
-        if begin is None:
+        chunk = self._chunk
+        if chunk is None:
             return False
         engine = self._engine
         queue = engine.queue
         level = queue.level
         queue.level = max(level, TRYING)
+        try_chunk = self._checker.try_chunk
         whole = False
         try:
             until = engine.timer.clock() + seconds
-            while self._chunk is not None:
-                self._after, tried, completed = self._checker.try_chunk(
-                    self._chunk, self._after, self._newest, until, NO_LIMIT
-                )
+            while chunk is not None:
+                self._after, tried, completed = try_chunk(chunk, self._after, self._newest, until, NO_LIMIT)
                 self._tried += tried
                 self.completed += completed
                 if self._after:
                     break
-                self._chunk = self._chunk.following
+                chunk = chunk.following
             whole = True
         finally:
-            if not whole:
-                # A hook has raised. The checker has asked for another check of the key.
-                self._chunk = None
+            # When a hook has raised, the checker has asked for another check of the key.
+            self._chunk = chunk if whole else None
             self.completed += queue.leave(level, whole)
         if self._chunk is None:
             self._tell()
