@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.core import Metric as Exported
@@ -11,21 +11,12 @@ from prometheus_client.registry import Collector
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
+from purgatory._figures.journal import LOST_ROWS, Journal, lost_rows
 from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
-from purgatory._figures.operations import FIGURES, OPERATIONS
+from purgatory._figures.operations import FIGURES, LATENESS, OPERATIONS, WAITS, lateness
 from purgatory._figures.relay import RELAY_FIGURES, Relaying
 from purgatory._figures.sources import Sources
 from purgatory.observer import OUTCOMES, Timing
-
-
-class Journal(Protocol):
-    """A journal that counts the rows it has lost."""
-
-    @property
-    def lost_operations(self) -> int: ...
-
-    @property
-    def lost_checks(self) -> int: ...
 
 
 class PurgatoryCollector(Collector):
@@ -73,27 +64,17 @@ class PurgatoryCollector(Collector):
         yield from _families(self._purgatories)
         yield from self._histograms()
         if self._journal is not None:
-            lost = CounterMetricFamily(
-                "purgatory_journal_lost_rows", "Rows that the journal has lost.", labels=["table"]
-            )
-            lost.add_metric(["operations"], self._journal.lost_operations)
-            lost.add_metric(["checks"], self._journal.lost_checks)
+            lost = CounterMetricFamily(LOST_ROWS.name, LOST_ROWS.help, labels=["table"])
+            for table, rows in lost_rows(self._journal).items():
+                lost.add_metric([table], rows)
             yield lost
 
     # With it, a registry refuses a second collector, whose metrics would have the same names.
     describe = collect
 
     def _histograms(self) -> list[Exported]:
-        waits = HistogramMetricFamily(
-            "purgatory_wait_seconds",
-            "Time from offering an operation until its hooks had run.",
-            labels=["purgatory", "outcome"],
-        )
-        lateness = HistogramMetricFamily(
-            "purgatory_lateness_seconds",
-            "Time from the deadline of an expired operation until its hooks had run.",
-            labels=["purgatory"],
-        )
+        waits = HistogramMetricFamily(WAITS.name, WAITS.help, labels=["purgatory", "outcome"])
+        lateness = HistogramMetricFamily(LATENESS.name, LATENESS.help, labels=["purgatory"])
         for name, observer in list(self._observers.items()):
             for outcome, histogram in observer.waits.items():
                 waits.add_metric([name, outcome], *exposition(histogram))
@@ -203,10 +184,9 @@ class HistogramObserver:
         outcome = operation.state._value_
         self.waits[outcome].count(timing.ended - timing.offered)
         if outcome == "expired":
-            deadline = operation.deadline
-            # An operation has no lateness when closing ended it, or when its timeout was zero.
-            if deadline is not None and timing.ended >= deadline:
-                self.lateness.count(timing.ended - deadline)
+            late = lateness(operation, timing.ended)
+            if late is not None:
+                self.lateness.count(late)
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         """No metric shows checks."""

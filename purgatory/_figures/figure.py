@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of Prometheus, without the suffix that its kind adds to the name."""
+    """A metric of Prometheus, without the suffix that its kind adds to the name; and of OpenTelemetry.
+
+    For OpenTelemetry, `instrument` is its name and `unit` its unit. Both follow the semantic conventions.
+    """
 
     name: str
     help: str
+    instrument: str
+    unit: str
     counter: bool = False
 
 
