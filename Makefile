@@ -59,9 +59,9 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count() // 2)')
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/docs
 FAST := -m 'not slow and not long'
 PACKAGE_TESTS := --ignore tests/examples --ignore tests/benchmarks
-# The pipeline uses nothing of the core but the wheel, the store of delayed messages and the relay's engines
+# The pipeline uses nothing of the core but the wheel, the store of delayed messages and the relay's transports
 # nothing at all, and a page and the plugin are the same for both builds, so one is enough.
-COMPILED_TESTS := --ignore tests/pipeline --ignore tests/relay/live --ignore-glob 'tests/delayed/test_store*.py' \
+COMPILED_TESTS := --ignore tests/pipeline --ignore tests/relay/live --ignore tests/delayed/storage \
 	--ignore tests/test_packaging.py --ignore tests/test_pytest_plugin.py --ignore tests/web/dashboard/test_browser.py
 # What can differ between the builds.
 DIFFERENT_TESTS := $(addprefix tests/,core/test_both_builds.py core/test_budgets.py core/test_promises.py \
@@ -235,7 +235,7 @@ $(VENV)/.pyright: $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.core-test: $(VENV)/.build
-	$(INSTALL) --extra journal --extra metrics --extra otel --extra postgres --extra redis --extra uvloop --group core-test
+	$(INSTALL) --extra journal --extra metrics --extra nats --extra otel --extra postgres --extra redis --extra uvloop --group core-test
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.build

@@ -34,7 +34,7 @@ SUITES = {
     "pipeline": "the Spark pipeline as journals grow, beside DuckDB; the size is the number of operations",
     "delayed": "durable delayed messages beside SQLite, Redis and NATS; three designs of a delay service",
     "relay": "signals between processes, a resync of what is watched, and PostgreSQL's NOTIFY",
-    "signals": "signals between four workers beside channels_redis, broadcaster and python-socketio",
+    "signals": "signals between four workers over each transport, beside three libraries for Redis",
     "journal": "the cost of a journal, of metrics and of traces",
     "dashboard": "the cost of a view of the dashboard",
     "collector": "the garbage collector's part of parking",

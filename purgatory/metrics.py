@@ -24,15 +24,15 @@ class PurgatoryCollector(Collector):
 
     ``REGISTRY.register(PurgatoryCollector(purgatory))`` exports the figures of `Purgatory.statistics`. The
     collector also observes the purgatory from then on, and exports how long its operations waited and how
-    late they expired. With a `journal`, it exports how many rows that has lost.
+    late they expired. With a `journal`, it also exports how many rows the journal has lost.
 
     The only labels are names of purgatories, outcomes and tables: a key never becomes a label. In a name,
-    code points that UTF-8 does not allow are escaped. An operation that ends costs the loop less than a
-    microsecond (`python -m benchmarks journal`). All other work is done by the scrape, in any thread. The
-    figures of one scrape do not belong to one instant: each is correct, but an operation that ends during the
-    scrape may be counted in one and not yet in another.
+    code points that UTF-8 does not allow are escaped. The loop spends less than a microsecond for each
+    operation that ends (`python -m benchmarks journal`). The scrape does all other work, and may run in any
+    thread. The figures of one scrape do not belong to one instant: each figure is correct, but an operation
+    that ends during the scrape may be in one figure and not yet in another.
 
-    Raises ValueError for two open purgatories of the same name, since they would be one series.
+    Raises ValueError if two open purgatories have the same name: their figures would be one series.
     """
 
     def __init__(self, *purgatories: Purgatory, journal: Journal | None = None) -> None:
@@ -69,7 +69,8 @@ class PurgatoryCollector(Collector):
                 lost.add_metric([table], rows)
             yield lost
 
-    # With it, a registry refuses a second collector, whose metrics would have the same names.
+    # A registry calls `describe` to learn the names of the metrics. It refuses a second collector with these
+    # names.
     describe = collect
 
     def _histograms(self) -> list[Exported]:
@@ -86,10 +87,10 @@ class DelayedCollector(Collector):
     """Exports the figures of some stores of delayed messages to a registry of prometheus_client.
 
     ``REGISTRY.register(DelayedCollector(messages))`` exports the figures of `DelayedMessages.statistics`,
-    from the moment at which the store is open. The label `purgatory` is the name of the store's purgatory,
-    which a `PurgatoryCollector` can show, too. It costs the loop nothing.
+    as soon as the store is open. The label `purgatory` is the name of the store's purgatory. A
+    `PurgatoryCollector` can export the figures of that purgatory, too. The collector costs the loop nothing.
 
-    Raises ValueError for two stores of the same name, since they would be one series.
+    Raises ValueError if two stores have the same name: their figures would be one series.
     """
 
     def __init__(self, *stores: MessageStore) -> None:
@@ -116,7 +117,8 @@ class DelayedCollector(Collector):
         """All metrics as they are now. Any thread may call it."""
         yield from _families(self._stores)
 
-    # With it, a registry refuses a second collector, whose metrics would have the same names.
+    # A registry calls `describe` to learn the names of the metrics. It refuses a second collector with these
+    # names.
     describe = collect
 
 
@@ -124,9 +126,9 @@ class RelayCollector(Collector):
     """Exports the figures of some relays to a registry of prometheus_client.
 
     ``REGISTRY.register(RelayCollector(relay))`` exports the figures of `Relay.statistics`. The label
-    `purgatory` is the name of the relay's purgatory. It costs the loop nothing.
+    `purgatory` is the name of the relay's purgatory. The collector costs the loop nothing.
 
-    Raises ValueError for two relays of purgatories of the same name, since they would be one series.
+    Raises ValueError if the purgatories of two relays have the same name: their figures would be one series.
     """
 
     def __init__(self, *relays: Relaying) -> None:
@@ -153,7 +155,8 @@ class RelayCollector(Collector):
         """All metrics as they are now. Any thread may call it."""
         yield from _families(self._relays)
 
-    # With it, a registry refuses a second collector, whose metrics would have the same names.
+    # A registry calls `describe` to learn the names of the metrics. It refuses a second collector with these
+    # names.
     describe = collect
 
 
@@ -180,7 +183,8 @@ class HistogramObserver:
         self.lateness = Histogram(LATENESS_BOUNDS)
 
     def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
-        # By the name of the outcome: an enum's members take long to hash, and its `value` long to read.
+        # The histograms are kept by the name of the outcome: a member of an enum takes long to hash, and its
+        # `value` takes long to read.
         outcome = operation.state._value_
         self.waits[outcome].count(timing.ended - timing.offered)
         if outcome == "expired":
@@ -189,14 +193,17 @@ class HistogramObserver:
                 self.lateness.count(late)
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
-        """No metric shows checks."""
+        """Do nothing: no metric shows checks."""
 
 
 def exposition(histogram: Histogram) -> tuple[list[tuple[str, float]], float]:
-    """The buckets in Prometheus' form, where each includes all smaller ones; and the sum of the durations."""
+    """The buckets as Prometheus wants them, and the sum of the durations.
+
+    Each bucket includes all smaller buckets.
+    """
     buckets: list[tuple[str, float]] = []
     total = 0
-    # One copy, so that no bucket counts more than a larger one.
+    # The loop may count meanwhile. With one copy, no bucket counts more than a larger bucket.
     for bound, count in zip([*map(str, histogram.bounds), "+Inf"], histogram.counts.copy(), strict=True):
         total += count
         buckets.append((bound, total))

@@ -134,7 +134,7 @@ class PurgatoryStatistics:
     completed: int
     """Operations whose condition held, since the start."""
     expired: int
-    """Operations that their timeout, or closing, ended."""
+    """Operations that ended by their timeout, or by closing."""
     cancelled: int
     """Operations that were withdrawn."""
     failed: int

@@ -29,9 +29,9 @@ from purgatory.errors import PurgatoryError
 from purgatory.observer import Observer
 from purgatory.purgatory import Purgatory
 from purgatory.reaper import LIFECYCLES
-from purgatory.relay.in_process import InProcessBroker, InProcessEngine
+from purgatory.relay.transports.in_process import InProcessBroker, InProcessTransport
 
-__all__ = ["InProcessBroker", "InProcessEngine", "ManualClock", "VirtualTimeLoop", "WouldWaitForever"]
+__all__ = ["InProcessBroker", "InProcessTransport", "ManualClock", "VirtualTimeLoop", "WouldWaitForever"]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

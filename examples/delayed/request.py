@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
 from examples.delayed.topics import Topics, is_legal
-from purgatory.delayed.message import FARTHEST
+from purgatory.delayed.schedule import FARTHEST
 
 Header = tuple[str, bytes | None]
 

@@ -18,7 +18,7 @@ class Records(BaseModel):
 
 
 class Appended(BaseModel):
-    """The place of a record that was appended."""
+    """The position of a record that was appended."""
 
     topic: str
     offset: int
@@ -38,7 +38,7 @@ class WhatIsNew(BaseModel):
     """All that has changed."""
 
     pages: list[Records] = Field(
-        description="One for each place that is followed, in the same order, also without records."
+        description="One for each position that is followed, in the same order, also without records."
     )
     online: NameList | None = Field(description="Who is online, if it has changed.")
     topics: NameList | None = Field(description="The names of all topics, if they have changed.")

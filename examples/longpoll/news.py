@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from examples.longpoll.limits import Limits
 from examples.longpoll.names import Names
 from examples.longpoll.presence import PRESENCE_KEY, Presence
-from examples.longpoll.topic_log import Page, Place
+from examples.longpoll.topic_log import Page
 from examples.longpoll.topics import TOPICS_KEY, Topics, topic_key
 from purgatory import DelayedOperation
+from purgatory.web import Position
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """What a client knows already, and wants to hear news of."""
 
-    places: tuple[tuple[str, Place], ...]
-    """The topics that it follows, each with the place to which it has read. A topic may be there twice."""
+    positions: tuple[tuple[str, Position], ...]
+    """The topics that it follows, each with the position to which it has read. A topic may be there twice."""
     online: str | None
     """The version of who is online. None for a client that does not want to hear of it."""
     topics: str | None
@@ -26,7 +27,7 @@ class Known:
 
     def keys(self) -> Iterator[str]:
         """The keys, in the purgatory of polls, at which there may be news."""
-        for topic, _ in self.places:
+        for topic, _ in self.positions:
             yield topic_key(topic)
         if self.online is not None:
             yield PRESENCE_KEY
@@ -39,7 +40,7 @@ class News:
     """What a client did not know."""
 
     pages: tuple[Page, ...]
-    """For each of `Known.places`, the records from there on, if any."""
+    """For each of `Known.positions`, the records from there on, if any."""
     online: Names | None
     """Who is online. None for a client that knows or does not want to."""
     topics: Names | None
@@ -56,7 +57,7 @@ class DelayedNews(DelayedOperation[News]):
     """Waits until there is news of any kind, and returns all that there is by then.
 
     It watches all of `known.keys()`, so a client needs one poll, and one connection, for everything. For a
-    place that is gone, the page begins with the oldest record.
+    position that is gone, the page begins with the oldest record.
     """
 
     def __init__(self, topics: Topics, presence: Presence, known: Known, limits: Limits, wait: float) -> None:
@@ -71,7 +72,7 @@ class DelayedNews(DelayedOperation[News]):
         return (
             known.online not in (None, self.presence.now.version)
             or known.topics not in (None, self.topics.names.version)
-            or any(self._has_more(topic, place) for topic, place in known.places)
+            or any(self._has_more(topic, position) for topic, position in known.positions)
         ) and self.force_complete()
 
     def on_complete(self) -> News:
@@ -82,16 +83,16 @@ class DelayedNews(DelayedOperation[News]):
             None if self.known.topics in (None, topics.version) else topics,
         )
 
-    def _has_more(self, topic: str, place: Place) -> bool:
+    def _has_more(self, topic: str, position: Position) -> bool:
         log = self.topics.log(topic)
-        return log.end > place.offset or not log.has(place)
+        return log.end > position.offset or not log.has(position)
 
     def _pages(self) -> Iterator[Page]:
         """All pages together have no more bytes than one log. What has no room comes with the next poll."""
         room = self.limits.log_bytes
-        for topic, place in self.known.places:
+        for topic, position in self.known.positions:
             log = self.topics.log(topic)
-            page = log.read(place.offset if log.has(place) else log.start)
+            page = log.read(position.offset if log.has(position) else log.start)
             if page.size > room:
                 page = Page(topic, log.id, page.offset, ())
             room -= page.size

@@ -8,14 +8,12 @@ from pydantic import StringConstraints
 from examples.longpoll.models import BUSY, WhatIsNew, problem
 from examples.longpoll.news import DelayedNews, Known
 from examples.longpoll.service import Service
-from examples.longpoll.topic_log import Place
-from purgatory.web import long_poll
+from examples.longpoll.topic_log import NOWHERE
+from purgatory.web import Position, long_poll
 
 Followed = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(:[A-Za-z0-9-]{1,64}:[0-9]{1,15})?$")
 ]
-
-NOWHERE = Place("", 0)
 
 
 def news_routes(service: Service) -> APIRouter:
@@ -32,8 +30,8 @@ def news_routes(service: Service) -> APIRouter:
             Query(
                 default_factory=list,
                 max_length=limits.followed,
-                description="A topic, from its oldest record on. Or a place in it, from the last response: "
-                "`topic:log:next`. May be given several times.",
+                description="A topic, from its oldest record on. Or a position in a topic, from the last "
+                "response: `topic:log:next`. May be given several times.",
             ),
         ],
         online: Annotated[
@@ -53,17 +51,17 @@ def news_routes(service: Service) -> APIRouter:
     ) -> Response:
         """Return all news of what is followed, as soon as there is any, or after `wait` seconds.
 
-        A page whose `log` or `offset` is not that of the place asked for begins with the oldest record: those
+        A page with another `log` or `offset` than was asked for begins with the oldest record: the records
         before it are gone.
         """
-        places = tuple(map(_place, follow))
-        known = Known(places, online, topic_list)
+        positions = tuple(map(_position, follow))
+        known = Known(positions, online, topic_list)
         if not (follow or online is not None or topic_list is not None):
             raise HTTPException(
                 400, "this follows nothing; name a topic to follow, or give online= or topics="
             )
         # Another process may know more. A poll that waits hears of it.
-        unknown = {topic for topic, place in places if not (wait and topics.log(topic).has(place))}
+        unknown = {topic for topic, position in positions if not (wait and topics.log(topic).has(position))}
         if unknown:
             await topics.load(unknown)
         if online is not None and not (wait and online == presence.now.version):
@@ -77,7 +75,6 @@ def news_routes(service: Service) -> APIRouter:
     return routes
 
 
-def _place(text: str) -> tuple[str, Place]:
-    topic, _, place = text.partition(":")
-    log, _, offset = place.partition(":")
-    return topic, Place(log, int(offset)) if place else NOWHERE
+def _position(text: str) -> tuple[str, Position]:
+    topic, _, position = text.partition(":")
+    return topic, Position.parse(position) if position else NOWHERE

@@ -11,10 +11,10 @@ import asyncpg
 
 from examples.longpoll.limits import Limits
 from examples.longpoll.store import PATIENCE, Excerpt, StoreUnavailable
-from examples.longpoll.topic_log import Place
 from examples.longpoll.topics import too_many_topics, topic_key
 from purgatory import PurgatoryFull
-from purgatory.relay.postgres import PostgresEngine, notify
+from purgatory.relay.transports.postgres import PostgresTransport, notify
+from purgatory.web import Position
 
 if TYPE_CHECKING:
     # At run time these classes take no parameter.
@@ -121,8 +121,8 @@ class PostgresStore:
         self._dsn = dsn
         self._limits = limits
 
-    def engine(self) -> PostgresEngine:
-        return PostgresEngine(self._dsn, prefix=PREFIX)
+    def transport(self) -> PostgresTransport:
+        return PostgresTransport(self._dsn, prefix=PREFIX)
 
     async def __aenter__(self) -> Self:
         async with _available():
@@ -148,14 +148,14 @@ class PostgresStore:
             await notify(connection, topic_key(topic), prefix=PREFIX)
         return offset
 
-    async def read(self, places: Mapping[str, Place]) -> Collection[Excerpt]:
-        logs = [place.log for place in places.values()]
-        offsets = [place.offset for place in places.values()]
+    async def read(self, positions: Mapping[str, Position]) -> Collection[Excerpt]:
+        logs = [position.log for position in positions.values()]
+        offsets = [position.offset for position in positions.values()]
         noted = self._limits.topic_timeout / 4
         async with _available():
-            rows = await self._pool.fetch(_READ, list(places), logs, offsets, noted)
+            rows = await self._pool.fetch(_READ, list(positions), logs, offsets, noted)
         found: dict[str, Excerpt] = {}
-        records: dict[str, list[bytes]] = {topic: [] for topic in places}
+        records: dict[str, list[bytes]] = {topic: [] for topic in positions}
         for topic, log, offset, record in rows:
             if record is not None:
                 records[topic].append(record)

@@ -14,10 +14,10 @@ from redis.exceptions import RedisError
 
 from examples.longpoll.limits import Limits
 from examples.longpoll.store import PATIENCE, Excerpt, StoreUnavailable
-from examples.longpoll.topic_log import Place
 from examples.longpoll.topics import too_many_topics
 from purgatory import PurgatoryFull
-from purgatory.relay.redis import RedisEngine
+from purgatory.relay.transports.redis import RedisTransport
+from purgatory.web import Position
 
 # A topic is a list of records, and a hash with the offset of the oldest one and the sum of their bytes. The
 # sorted set of topics tells when each was used. A new topic begins at `_START`, behind all that were dropped.
@@ -103,8 +103,8 @@ class RedisStore:
             url, retry=Retry(NoBackoff(), 0), socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE
         )
 
-    def engine(self) -> RedisEngine:
-        return RedisEngine(self._url, prefix="longpoll")
+    def transport(self) -> RedisTransport:
+        return RedisTransport(self._url, prefix="longpoll")
 
     async def __aenter__(self) -> Self:
         async with _available():
@@ -124,16 +124,16 @@ class RedisStore:
             raise too_many_topics(limits.topics)
         return offset
 
-    async def read(self, places: Mapping[str, Place]) -> Collection[Excerpt]:
+    async def read(self, positions: Mapping[str, Position]) -> Collection[Excerpt]:
         async with _available(), self._client.pipeline(transaction=False) as pipeline:
-            for topic, place in places.items():
+            for topic, position in positions.items():
                 keys = _RECORDS + topic, _LOG + topic, _ID, _TOPICS, _START
-                known = place.log, place.offset
+                known = position.log, position.offset
                 pipeline.eval(_READ, len(keys), *keys, *known, secrets.token_hex(4), topic)
             answers: list[Any] = await pipeline.execute()
         return [
             Excerpt(topic, log.decode(), offset, records)
-            for topic, (log, offset, records) in zip(places, answers, strict=True)
+            for topic, (log, offset, records) in zip(positions, answers, strict=True)
         ]
 
     async def topics(self) -> Collection[str]:

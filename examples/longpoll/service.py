@@ -71,7 +71,7 @@ class SharedState:
         # Nobody signals that a session has ended without a farewell, so the anti-entropy has to find it. It
         # also reads the topics that have readers, which keeps them used.
         anti_entropy = min(limits.session_timeout / 3, limits.topic_timeout / 4)
-        self.relay = Relay(polls, store.engine(), refresh=self._refresh, anti_entropy=anti_entropy)
+        self.relay = Relay(polls, store.transport(), refresh=self._refresh, anti_entropy=anti_entropy)
         self.topics = SharedTopics(store, self.relay, limits)
         self.presence = SharedPresence(store, self.relay, limits)
 

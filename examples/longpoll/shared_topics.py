@@ -10,11 +10,10 @@ import anyio
 from examples.longpoll.limits import Limits
 from examples.longpoll.names import Names
 from examples.longpoll.store import Excerpt, Store, turn
-from examples.longpoll.topic_log import Place, TopicLog
+from examples.longpoll.topic_log import NOWHERE, TopicLog
 from examples.longpoll.topics import TOPICS_KEY, topic_key
 from purgatory.relay import Relay
-
-NOWHERE = Place("", 0)
+from purgatory.web import Position
 
 
 class SharedTopics:
@@ -51,8 +50,8 @@ class SharedTopics:
     async def load(self, topics: Collection[str]) -> None:
         """Bring what is missing of `topics` here. Raises StoreUnavailable."""
         async with turn(self._reading):
-            places = {topic: self._place(topic) for topic in topics}
-            for excerpt in await self._store.read(places):
+            positions = {topic: self._position(topic) for topic in topics}
+            for excerpt in await self._store.read(positions):
                 self._take(excerpt)
 
     async def load_names(self) -> None:
@@ -60,9 +59,9 @@ class SharedTopics:
         async with turn(self._reading):
             self.names = Names.of(await self._store.topics())
 
-    def _place(self, topic: str) -> Place:
+    def _position(self, topic: str) -> Position:
         log = self._logs.get(topic)
-        return NOWHERE if log is None else Place(log.id, log.end)
+        return NOWHERE if log is None else Position(log.id, log.end)
 
     def _take(self, excerpt: Excerpt) -> None:
         self._id = excerpt.log

@@ -9,8 +9,8 @@ from typing import Final, Protocol, Self
 
 import anyio
 
-from examples.longpoll.topic_log import Place
-from purgatory.relay import Engine
+from purgatory.relay import Transport
+from purgatory.web import Position
 
 PATIENCE: Final = 5.0
 """Seconds that a request of the store may take."""
@@ -57,8 +57,8 @@ class Store(Protocol):
     signals: bool
     """Whether `append` also signals the topic. If not, its caller does that afterwards."""
 
-    def engine(self) -> Engine:
-        """The engine of a relay between the users of this store."""
+    def transport(self) -> Transport:
+        """The transport of a relay between the users of this store."""
         raise NotImplementedError
 
     async def __aenter__(self) -> Self: ...
@@ -74,10 +74,10 @@ class Store(Protocol):
         """
         raise NotImplementedError
 
-    async def read(self, places: Mapping[str, Place]) -> Collection[Excerpt]:
-        """For each topic, what follows a place. It begins later if records there were dropped.
+    async def read(self, positions: Mapping[str, Position]) -> Collection[Excerpt]:
+        """For each topic, what follows a position. It begins later if records there were dropped.
 
-        When the log at that place is gone, all records of the present one. A topic that is read is used.
+        When that log is gone, all records of the present one. A topic that is read is used.
         """
         raise NotImplementedError
 

@@ -9,15 +9,10 @@ from itertools import islice
 from typing import Final
 
 from examples.longpoll.limits import Limits
+from purgatory.web import Position
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a log: everything before `offset` is known."""
-
-    log: str
-    """The id of the log."""
-    offset: int
+NOWHERE: Final = Position("none", 0)
+"""A position in no log. Ids of logs are hexadecimal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +72,9 @@ class TopicLog:
         """The offset that the next record will get."""
         return self.start + len(self._records)
 
-    def has(self, place: Place) -> bool:
-        """Whether all records from `place` on are still here."""
-        return place.log == self.id and self.start <= place.offset <= self.end
+    def has(self, position: Position) -> bool:
+        """Whether all records from `position` on are still here."""
+        return position.log == self.id and self.start <= position.offset <= self.end
 
     def append(self, record: bytes) -> int:
         """Append `record` and return its offset."""

@@ -9,9 +9,9 @@ from starlette.requests import ClientDisconnect
 from examples.longpoll.conditional import json_or_not_modified
 from examples.longpoll.models import BUSY, NOT_MODIFIED, Appended, Records, problem
 from examples.longpoll.service import Service
-from examples.longpoll.topic_log import Place, TopicLog
+from examples.longpoll.topic_log import TopicLog
 from examples.longpoll.topics import DelayedRead, TooManyTopics, topic_key
-from purgatory.web import client_has, long_poll
+from purgatory.web import Position, client_has, long_poll
 
 MAX_OFFSET = 2**53 - 1
 """The largest whole number that JSON carries exactly to every client (RFC 8259, section 6)."""
@@ -106,10 +106,10 @@ def topic_routes(service: Service) -> APIRouter:
             offset = known.start
         if offset > known.end:
             raise HTTPException(404, f"there is no offset {offset} yet; the next record gets {known.end}")
-        place, end = Place(known.id, offset), offset
-        if known.has(place) and client_has(request, known.read(offset).etag):
+        position, end = Position(known.id, offset), offset
+        if known.has(position) and client_has(request, known.read(offset).etag):
             end = known.end
-        operation = DelayedRead(topics, topic, place, end + min_records, wait)
+        operation = DelayedRead(topics, topic, position, end + min_records, wait)
         page = await long_poll(request, polls, operation, [topic_key(topic)])
         if page is None:
             _raise_gone(topics.log(topic))

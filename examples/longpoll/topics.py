@@ -6,8 +6,9 @@ from collections.abc import Collection
 from typing import Final, Protocol
 
 from examples.longpoll.names import Names
-from examples.longpoll.topic_log import Page, Place, TopicLog
+from examples.longpoll.topic_log import Page, TopicLog
 from purgatory import DelayedOperation
+from purgatory.web import Position
 
 TOPICS_KEY: Final = "topics"
 """The key, in the purgatory of polls, of the operations that wait for a change of the list of topics."""
@@ -48,25 +49,25 @@ class Topics(Protocol):
 
 
 class DelayedRead(DelayedOperation[Page | None]):
-    """Waits until the log of `topic` reaches the offset `end`, and returns the records from `place` on.
+    """Waits until the log of `topic` reaches the offset `end`, and returns the records from `position` on.
 
-    Returns None if the record at `place` has been dropped in the meantime, or the log has gone.
+    Returns None if the record at `position` has been dropped in the meantime, or the log has gone.
     """
 
-    def __init__(self, topics: Topics, topic: str, place: Place, end: int, wait: float) -> None:
+    def __init__(self, topics: Topics, topic: str, position: Position, end: int, wait: float) -> None:
         super().__init__(wait)
         self.topics = topics
         self.topic = topic
-        self.place = place
+        self.position = position
         self.end = end
 
     def try_complete(self) -> bool:
         log = self.topics.log(self.topic)
-        return (log.end >= self.end or not log.has(self.place)) and self.force_complete()
+        return (log.end >= self.end or not log.has(self.position)) and self.force_complete()
 
     def on_complete(self) -> Page | None:
         log = self.topics.log(self.topic)
-        return log.read(self.place.offset) if log.has(self.place) else None
+        return log.read(self.position.offset) if log.has(self.position) else None
 
 
 def topic_key(topic: str) -> str:

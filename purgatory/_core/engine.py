@@ -116,7 +116,7 @@ class Engine:
         self.expired_untried: i64 = 0
         self.cancelled: i64 = 0
         self.failed: i64 = 0
-        # Operations that were not parked, because as many as may wait did.
+        # Operations that were refused, because `max_pending` operations were waiting.
         self.refused: i64 = 0
         # How often sweeps and closing have paused.
         self.slices: i64 = 0

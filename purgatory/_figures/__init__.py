@@ -1,4 +1,5 @@
 """What the metrics and the dashboard show: titles, texts and metrics of the figures, and histograms.
 
-It imports nothing that counts, so a process without a relay or a store of delayed messages needs neither.
+This package imports neither `purgatory.relay` nor `purgatory.delayed`. So a process that has no relay and no
+store of delayed messages loads neither of them.
 """

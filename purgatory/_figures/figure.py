@@ -1,4 +1,4 @@
-"""Where one figure is shown."""
+"""A figure of the metrics and the dashboard."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of Prometheus, without the suffix that its kind adds to the name; and of OpenTelemetry.
+    """A metric of Prometheus, and the instrument of OpenTelemetry that shows the same.
 
-    For OpenTelemetry, `instrument` is its name and `unit` its unit. Both follow the semantic conventions.
+    The `name` for Prometheus is without the suffix ``_total`` of a counter. The name of the `instrument` and
+    its `unit` follow the semantic conventions of OpenTelemetry.
     """
 
     name: str
@@ -21,9 +22,9 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Where a field of some statistics is shown: its title on the dashboard, and its metric.
+    """A field of some statistics, its title on the dashboard, and its metric.
 
-    A `help` of its own, for the dashboard, is for a figure that shares its metric or needs more words.
+    `help` is the text for the dashboard. It is empty if the help of the metric is enough.
     """
 
     field: str

@@ -18,7 +18,7 @@ class MessageStore(Protocol):
     def purgatory(self) -> Purgatory: ...
 
     def statistics(self) -> DelayedStatistics:
-        """Raises PurgatoryNotOpen before the store was opened."""
+        """Return the statistics. Raises PurgatoryNotOpen if the store has never been opened."""
         raise NotImplementedError
 
 
@@ -39,7 +39,7 @@ MESSAGE_FIGURES: Final = (
     _counter(
         "failures",
         "Failed attempts",
-        "Attempts to deliver that failed.",
+        "Failed attempts to deliver a message.",
         "delivery.failures",
         "{failure}",
     ),
@@ -54,9 +54,9 @@ MESSAGE_FIGURES: Final = (
         "message.waiting",
         "{message}",
     ),
-    _gauge("lag_seconds", "Lag in seconds", "How long the first of them has been due.", "lag", "s"),
+    _gauge("lag_seconds", "Lag in seconds", "How long the first waiting message has been due.", "lag", "s"),
     _counter("log_bytes", "Bytes to the log", "Bytes written to the log.", "log.written", "By"),
     _counter("slot_bytes", "Bytes to slot files", "Bytes written to the slot files.", "slot.written", "By"),
     _gauge("failed", "Failed", "1 when the store has failed, else 0.", "store.failed", "{store}"),
 )
-"""One for each field, in the order of the dashboard."""
+"""One figure for each field, in the order of the dashboard."""

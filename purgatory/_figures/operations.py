@@ -41,7 +41,7 @@ FIGURES: Final = (
         "Limit",
         Metric(
             "purgatory_max_pending",
-            "Operations that may wait, of a purgatory with a limit.",
+            "The most operations that may wait at once, if there is a limit.",
             "purgatory.operation.limit",
             _OPERATION,
         ),
@@ -62,26 +62,31 @@ FIGURES: Final = (
         Metric("purgatory_keys", "Keys that at least one operation watches.", "purgatory.key.count", "{key}"),
     ),
     Figure("completed", "Completed", OPERATIONS, "Operations whose condition held."),
-    Figure("expired", "Expired", OPERATIONS, "Operations that their timeout, or closing, ended."),
+    Figure(
+        "expired",
+        "Expired",
+        OPERATIONS,
+        "Operations that ended at their timeout, or when the purgatory closed.",
+    ),
     Figure(
         "expired_untried",
         "Expired untried",
         Metric(
             "purgatory_expired_untried",
-            "Operations that their timeout ended, and that no check had tried since their offer.",
+            "Operations that expired by their timeout, and that no check had tried.",
             "purgatory.operation.expired_untried",
             _OPERATION,
             counter=True,
         ),
-        "Operations that their timeout ended, and that no check had tried since their offer. When many "
-        "expire like this, perhaps nobody checks their keys, or checks them before the change.",
+        "Operations that expired by their timeout, and that no check had tried. If there are many, perhaps "
+        "nobody checks their keys, or somebody checks the keys before the change.",
     ),
     Figure(
         "missed_changes",
         "Missed changes",
         Metric(
             "purgatory_missed_changes",
-            "Operations that expired although their condition held, which only debug mode looks for.",
+            "Operations that expired although their condition held. Only debug mode looks for them.",
             "purgatory.operation.missed_changes",
             _OPERATION,
             counter=True,
@@ -94,7 +99,7 @@ FIGURES: Final = (
         "Refused",
         Metric(
             "purgatory_refused",
-            "Operations that were refused, because as many as may wait did.",
+            "Operations that were refused because the purgatory was full.",
             "purgatory.operation.refused",
             _OPERATION,
             counter=True,
@@ -123,7 +128,7 @@ FIGURES: Final = (
         ),
     ),
 )
-"""One for each field, in the order of the dashboard."""
+"""One figure for each field, in the order of the dashboard."""
 
 
 def lateness(operation: DelayedOperation[Any], ended: float) -> float | None:

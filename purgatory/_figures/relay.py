@@ -54,14 +54,16 @@ RELAY_FIGURES: Final = (
         "Connections",
         Metric(
             "purgatory_relay_connections",
-            "Connections to the engine.",
+            "Connections to the transport.",
             "purgatory.relay.connections",
             "{connection}",
             counter=True,
         ),
     ),
     _counter("gaps", "Gaps", "Times at which signals may have been missed.", "gaps", "{gap}"),
-    _gauge("keys", "Keys", "Keys that are watched, or were a short while ago.", "key.count", "{key}"),
+    _gauge(
+        "keys", "Keys", "Keys that are watched, or that were watched a short while ago.", "key.count", "{key}"
+    ),
     _gauge(
         "waiting",
         "Waiting for a refresh",
@@ -89,7 +91,11 @@ RELAY_FIGURES: Final = (
         "{signal}",
     ),
     _counter(
-        "published", "Messages", "Messages that the engine has taken.", "message.published", "{message}"
+        "published",
+        "Publications",
+        "Publications that the transport has taken.",
+        "publications",
+        "{publication}",
     ),
     _counter(
         "publish_failures",
@@ -107,10 +113,10 @@ RELAY_FIGURES: Final = (
     ),
     _counter(
         "unreadable",
-        "Unreadable messages",
-        "Messages that could not be read.",
-        "message.unreadable",
-        "{message}",
+        "Unreadable publications",
+        "Publications that could not be read.",
+        "publication.unreadable",
+        "{publication}",
     ),
 )
-"""One for each field, in the order of the dashboard."""
+"""One figure for each field, in the order of the dashboard."""

@@ -2,6 +2,6 @@
 
 import sys
 
-from purgatory.delayed.command import main
+from purgatory.delayed.inspect.command import main
 
 sys.exit(main())

@@ -1,47 +1,21 @@
-"""The messages that are due soon, by due time: where they are, and not what is in them."""
+"""Where the messages are that are due soon, by due time."""
 
 from __future__ import annotations
 
-import sys
-from array import array
-from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import Final
 
 from purgatory.delayed.message import Location
-
-# Bytes of a token.
-_TOKEN: Final = 8
-
-
-class _Moment:
-    """The messages of one millisecond, in order. The first `taken` of them are gone."""
-
-    __slots__ = ("positions", "taken", "tokens")
-
-    def __init__(self) -> None:
-        self.positions = array("Q")
-        self.tokens = array("Q")
-        self.taken = 0
-
-    def find(self, token: int) -> int:
-        """The index of a token; -1 if it is not there. It compares bytes, which is fast."""
-        tokens = self.tokens.tobytes()
-        wanted = token.to_bytes(_TOKEN, sys.byteorder)
-        at = tokens.find(wanted, self.taken * _TOKEN)
-        while at >= 0 and at % _TOKEN:
-            at = tokens.find(wanted, at + 1)
-        return at // _TOKEN
+from purgatory.delayed.storage.index import Index, Moment
 
 
 class Agenda:
     """The positions and tokens of messages, by the millisecond in which they are due: 16 bytes for each.
 
-    Messages of the same millisecond keep their order. Adding and taking cost O(log milliseconds).
+    Messages of the same millisecond keep their order. Adding and taking a message cost O(log milliseconds).
     """
 
     def __init__(self) -> None:
-        self._moments: dict[int, _Moment] = {}
+        self._moments: dict[int, Moment] = {}
         self._dues: list[int] = []
         self._count = 0
 
@@ -59,7 +33,7 @@ class Agenda:
             moment = self._moments[due]
             if moment.taken < len(moment.positions):
                 return due
-            # All of it was taken or removed.
+            # All messages of this moment were taken or removed.
             heappop(self._dues)
             del self._moments[due]
         return None
@@ -69,20 +43,18 @@ class Agenda:
         """The latest due time in milliseconds; None if there is none. It searches all milliseconds."""
         return max(self._dues, default=None)
 
-    def add(self, due: int, positions: Iterable[int], tokens: Iterable[int]) -> None:
-        """Add messages of one millisecond: a position and a token for each."""
-        moment = self._moments.get(due)
-        if moment is None:
-            moment = self._moments[due] = _Moment()
-            heappush(self._dues, due)
-        before = len(moment.positions)
-        moment.positions.extend(positions)
-        moment.tokens.extend(tokens)
-        self._count += len(moment.positions) - before
+    def add(self, index: Index) -> None:
+        for due, added in index.moments.items():
+            moment = self._moment(due)
+            moment.positions.extend(added.positions)
+            moment.tokens.extend(added.tokens)
+            self._count += len(added.positions)
 
     def put(self, location: Location) -> None:
-        """Add one message."""
-        self.add(location.due, (location.position,), (location.token,))
+        moment = self._moment(location.due)
+        moment.positions.append(location.position)
+        moment.tokens.append(location.token)
+        self._count += 1
 
     def remove(self, due: int, token: int) -> Location | None:
         """Take out the message with this token; None if it is not there.
@@ -108,3 +80,10 @@ class Agenda:
             taken += [Location(due, position, token) for position, token in places]
         self._count -= len(taken)
         return taken
+
+    def _moment(self, due: int) -> Moment:
+        moment = self._moments.get(due)
+        if moment is None:
+            moment = self._moments[due] = Moment()
+            heappush(self._dues, due)
+        return moment

@@ -1,4 +1,4 @@
-"""Group commit: those who wait at the same time share a sync."""
+"""Group commit: calls that wait at the same time share a sync."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from typing import Final
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar, TypeVarTuple
 
-from purgatory.delayed.errors import IdTaken
+from purgatory.delayed import schedule
+from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
-from purgatory.delayed.requests import Answer, End, Put, Request, Stored
-from purgatory.delayed.store import Store
+from purgatory.delayed.storage.frames import DELIVERED
+from purgatory.delayed.storage.requests import Answer, End, IdTaken, Put, Request, Stored
+from purgatory.delayed.storage.store import Store
 from purgatory.errors import own_error
 
-# Bytes of payloads, and requests, after which a commit takes no more. To answer so many requests holds the
-# loop for some 5 ms.
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+# Bytes of payloads, and requests, after which a commit takes no more. To answer them holds the loop for 5 ms.
 _BYTES: Final = 1 << 23
 _REQUESTS: Final = 2_000
-# Seconds that requests may wait that nobody waits for.
-_LAZY: Final = 0.01
-# Seconds until notes are written again that found no room, and how many are kept.
-_AGAIN: Final = 1.0
+# Notes that found no room, and are kept.
 _POSTPONED: Final = 100_000
 
 # A request, and who waits for it: a task, a message that has ended, or nobody.
@@ -33,34 +36,28 @@ _Seal = asyncio.Future[int]
 _Written = tuple[list[Answer] | BaseException, int | BaseException]
 
 
+@dataclass(eq=False, repr=False)
 class Committer:
     """Hands requests to `thread`, which writes the log, and the answers to the loop.
 
-    While a commit is under way, requests gather for the next one. `stored` is called for each new message,
-    before the task that has scheduled it goes on, and `ended` for each message whose end was noted. `failed`
-    is called for an error other than OSError: then nobody knows what was written.
+    While a commit is under way, requests gather for the next one. The loader is told of each new message,
+    before the task that has scheduled it goes on, and of each message whose end was noted. `failed` is called
+    for an error other than OSError: then nobody knows what was written.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        thread: ThreadPoolExecutor,
-        stored: Callable[[Put, Stored], None],
-        ended: Callable[[Message], None],
-        failed: Callable[[BaseException], None],
-    ) -> None:
-        self._store = store
-        self._stored = stored
-        self._ended = ended
-        self._failed = failed
+    store: Store
+    thread: ThreadPoolExecutor
+    loader: Loader
+    failed: Callable[[BaseException], None]
+
+    def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._thread = thread
         self._requests: deque[_Waiting | _Seal] = deque()
         # Notes that found no room on the disk.
         self._postponed: deque[End] = deque(maxlen=_POSTPONED)
-        # The next commit, while there is none under way.
+        # The next commit, while there is none under way, and whether it is in the next turn of the loop.
         self._planned: asyncio.Handle | None = None
-        self._lazy: asyncio.TimerHandle | None = None
+        self._is_next = False
         self._writing = False
         self._closed = False
 
@@ -71,46 +68,45 @@ class Committer:
         self._plan()
         return future
 
-    def note(self, end: End, message: Message) -> None:
-        """Write within 10 ms that a message has ended. If that fails, it is written later.
+    def note(self, message: Message) -> None:
+        """Write within 10 ms that a message was delivered. If that fails, it is written later.
 
-        Without it a message is delivered again after a crash, and no message is lost.
+        Without the note, the message is delivered again after a crash. No message is lost.
         """
+        end = End(DELIVERED, message.token, message.due, message.name is not None)
         self._requests.append((end, message))
-        if self._planned is None and self._lazy is None and not self._writing:
-            self._lazy = self._loop.call_later(_LAZY, self._commit)
+        self._plan(schedule.NOTE)
 
-    async def seal(self) -> int:
-        """End the segment of the log behind all requests so far. Returns the last segment to spread.
-
-        Raises OSError when the file cannot be closed.
-        """
+    def seal(self) -> asyncio.Future[int]:
+        """End the segment of the log after all requests so far. Returns the last segment to spread."""
         future: asyncio.Future[int] = self._loop.create_future()
         self._requests.append(future)
         self._plan()
-        return await future
+        return future
 
     async def close(self) -> None:
-        """Write all that was submitted. Nothing can be submitted after that. Raises OSError as `seal`."""
+        """Write all that was submitted. Nothing can be submitted after that."""
         try:
             await self.seal()
         finally:
             self._closed = True
-            if self._lazy is not None:
-                self._lazy.cancel()
+            if self._planned is not None:
+                self._planned.cancel()
 
-    def _plan(self) -> None:
-        """Commit in the next turn of the loop, together with what other tasks of this turn submit."""
-        if self._planned is None and not self._writing and not self._closed:
-            self._planned = self._loop.call_soon(self._commit)
+    def _plan(self, seconds: float = 0.0) -> None:
+        """Commit in some seconds, or in the next turn, together with what other tasks of this turn submit."""
+        if self._writing or self._closed or self._is_next or (seconds and self._planned is not None):
+            return
+        if self._planned is not None:
+            self._planned.cancel()
+        self._is_next = not seconds
+        call = self._loop.call_soon if self._is_next else partial(self._loop.call_later, seconds)
+        self._planned = call(self._commit)
 
     def _commit(self) -> None:
-        for handle in (self._planned, self._lazy):
-            if handle is not None:
-                handle.cancel()
-        self._planned = self._lazy = None
+        self._planned, self._is_next = None, False
         batch: list[_Waiting] = []
-        # They come first: an id is free when the message before has ended.
+        # These come first: an id is free when the message before has ended.
         while self._postponed and len(batch) < _REQUESTS // 10:
             batch.append((self._postponed.popleft(), None))
         size = 0
@@ -118,7 +114,7 @@ class Committer:
         while self._requests and seal is None and size < _BYTES and len(batch) < _REQUESTS:
             waiting = self._requests.popleft()
             if isinstance(waiting, asyncio.Future):
-                # What comes behind it goes to the next segment, or a busy log would never be sealed.
+                # Later requests go to the next segment. Otherwise a busy log would never be sealed.
                 seal = waiting
             else:
                 request, _ = waiting
@@ -126,29 +122,13 @@ class Committer:
                 batch.append(waiting)
         self._writing = True
         self._loop.run_in_executor(
-            self._thread, self._write, [request for request, _ in batch], seal is not None
+            self.thread, self._write, [request for request, _ in batch], seal is not None
         ).add_done_callback(lambda done: self._written(batch, seal, done))
 
     def _write(self, requests: list[Request], seal: bool) -> _Written:
-        """What the thread does."""
-        answers: list[Answer] | BaseException
-        sealed: int | BaseException
-        try:
-            answers = self._store.commit(requests)
-        except BaseException as error:
-            answers = own_error(error, "the disk")
-        try:
-            sealed = self._store.seal() if seal else 0
-        except BaseException as error:
-            sealed = own_error(error, "the disk")
-        return answers, sealed
+        return _outcome(self.store.commit, requests), _outcome(self.store.log.seal) if seal else 0
 
-    def _written(
-        self,
-        batch: list[_Waiting],
-        seal: _Seal | None,
-        done: asyncio.Future[_Written],
-    ) -> None:
+    def _written(self, batch: list[_Waiting], seal: _Seal | None, done: asyncio.Future[_Written]) -> None:
         self._writing = False
         if self._requests:
             self._plan()
@@ -156,9 +136,9 @@ class Committer:
         if isinstance(answers, list):
             for (request, waiter), answer in zip(batch, answers, strict=True):
                 if isinstance(request, Put) and isinstance(answer, Stored) and not answer.repeated:
-                    self._stored(request, answer)
+                    self.loader.stored(request, answer)
                 if isinstance(waiter, Message):
-                    self._ended(waiter)
+                    self.loader.ended(waiter)
                 elif waiter is not None and not waiter.done():
                     if isinstance(answer, IdTaken):
                         waiter.set_exception(answer)
@@ -170,7 +150,7 @@ class Committer:
             if isinstance(answers, OSError):
                 self._postpone(batch)
             else:
-                self._failed(answers)
+                self.failed(answers)
             for _, waiter in batch:
                 if isinstance(waiter, asyncio.Future) and not waiter.done():
                     # Each task raises one of its own, because raising adds to the traceback.
@@ -182,11 +162,18 @@ class Committer:
                 seal.set_result(sealed)
 
     def _postpone(self, batch: list[_Waiting]) -> None:
-        """Keep the notes of a batch that found no room. Their messages are forgotten, which makes room."""
+        """Keep the notes of a batch that found no room. Their messages can be forgotten, which makes room."""
         for request, waiter in batch:
             if isinstance(waiter, Message):
-                self._ended(waiter)
+                self.loader.ended(waiter)
             if isinstance(request, End) and not isinstance(waiter, asyncio.Future):
                 self._postponed.append(request)
-        if self._postponed and self._planned is None and not self._closed:
-            self._lazy = self._loop.call_later(_AGAIN, self._commit)
+        if self._postponed:
+            self._plan(schedule.FULL_DISK)
+
+
+def _outcome(call: Callable[[*Ts], T], *arguments: *Ts) -> T | BaseException:
+    try:
+        return call(*arguments)
+    except BaseException as error:
+        return own_error(error, "the disk")

@@ -3,54 +3,60 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-import anyio
-
 from purgatory._cancellation import Foreign, part
+from purgatory.delayed import schedule
+from purgatory.delayed.committer import Committer
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
-from purgatory.delayed.waiting_message import Attempt
+from purgatory.delayed.waiting_room import Attempt
 from purgatory.errors import safe_repr
 
 Deliver = Callable[[str, bytes, float], Awaitable[object]]
 
-# Seconds that an attempt waits for the one before it, at most.
-_LONGEST: Final = 60.0
-# Seconds for which closing waits without a word, and deliveries that it names then, at most.
-_PATIENCE: Final = 1.0
+# Deliveries that a warning names, at most.
 _NAMED: Final = 10
 
 logger = logging.getLogger("purgatory.delayed")
 
 
+def check_function(name: str, function: Callable[..., object], *arguments: str) -> None:
+    """Raises TypeError for what cannot be called with these arguments."""
+    if not callable(function):
+        raise TypeError(f"{name} must be a function, not {type(function).__name__}")
+    # Some functions that are written in C have no signature.
+    with suppress(ValueError):
+        try:
+            inspect.signature(function).bind(*arguments)
+        except TypeError as error:
+            raise TypeError(f"{name} is called with ({', '.join(arguments)}): {error}") from None
+
+
+@dataclass(eq=False, repr=False)
 class Delivery:
     """A number of tasks that call `deliver` for one message each.
 
     A message whose delivery raises waits `backoff` seconds, then twice as long, up to a minute. After
-    `attempts` failures it is set aside. `ended` is called when a message needs no further attempt. When
-    `deliver` returns what cannot be awaited, `run` raises TypeError.
+    `attempts` failures it is set aside. `run` raises TypeError when `deliver` returns what cannot be awaited.
     """
 
-    def __init__(
-        self,
-        deliver: Deliver,
-        workers: int,
-        attempts: int,
-        backoff: float,
-        ended: Callable[[Message], None],
-    ) -> None:
-        self._deliver = deliver
-        self._workers = workers
-        self._attempts = attempts
-        self._backoff = backoff
-        self._ended = ended
-        self._waiting: deque[Attempt] = deque()
+    deliver: Deliver
+    workers: int
+    attempts: int
+    backoff: float
+    loader: Loader
+    committer: Committer
+
+    def __post_init__(self) -> None:
+        self._waiting: deque[Attempt[Message]] = deque()
         # By token, the ids of the messages that are being delivered.
         self.under_way: dict[int, str] = {}
         # How many attempts wait for a worker; when closing, also one for each worker.
@@ -60,31 +66,29 @@ class Delivery:
         self.failures = 0
         self.dead = 0
 
-    def due(self, attempt: Attempt) -> None:
+    def due(self, attempt: Attempt[Message]) -> None:
         """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
         if not self.closing:
             self._waiting.append(attempt)
             self._signals.release()
 
-    async def run(self, loader: Loader) -> None:
-        """Deliver until `close`, and then what is being delivered."""
-        async with anyio.create_task_group() as workers:
-            for _ in range(self._workers):
-                workers.start_soon(part, "the disk or the clock", self._work, loader)
+    async def run(self) -> None:
+        """Deliver until `close`, and wait for the deliveries that are under way."""
+        # anyio's task group cancels its tasks at each turn of the loop until they end. This one cancels once.
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(self.workers):
+                workers.create_task(part("the disk or the clock", self._work))
 
     def close(self) -> None:
-        """Take no more messages. Those that wait for a worker stay on the disk."""
+        """Take no more messages. The messages that wait for a worker stay on the disk."""
         self.closing = True
         self._waiting.clear()
-        for _ in range(self._workers):
+        for _ in range(self.workers):
             self._signals.release()
 
     async def ended(self, running: asyncio.Task[None], seconds: float | None, how: str) -> None:
-        """Wait until the task of `run` has ended, at most `seconds`. A warning names slow deliveries.
-
-        `how` says how it waits.
-        """
-        patience = _PATIENCE if seconds is None else min(seconds, _PATIENCE)
+        """Wait `seconds` until the task of `run` has ended. A warning says `how` it waits, and for what."""
+        patience = schedule.PATIENCE if seconds is None else min(seconds, schedule.PATIENCE)
         _, late = await asyncio.wait([running], timeout=patience)
         if late:
             names = [*map(repr, islice(self.under_way.values(), _NAMED))]
@@ -102,37 +106,40 @@ class Delivery:
     def next_due(self) -> float | None:
         """Since when the first of them is due, in seconds since the epoch. Any thread may ask."""
         try:
-            return self._waiting[0].due
+            return self._waiting[0].at
         except IndexError:
             return None
 
-    async def _work(self, loader: Loader) -> None:
-        while True:
+    async def _work(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        # `deliver` may have swallowed the cancellation.
+        while not task.cancelling():
             await self._signals.acquire()
             if self.closing:
                 return
             attempt = self._waiting.popleft()
             self.under_way[attempt.message.token] = attempt.message.id
             try:
-                await self._try(attempt, loader)
+                await self._try(attempt)
             finally:
                 del self.under_way[attempt.message.token]
-            # Neither of the two may have waited for anything.
+            # The other tasks of the loop get a turn, too.
             await asyncio.sleep(0)
 
-    async def _try(self, attempt: Attempt, loader: Loader) -> None:
+    async def _try(self, attempt: Attempt[Message]) -> None:
         message = attempt.message
-        if loader.is_early(attempt):
-            loader.put_back(message)
+        if self.loader.is_early(attempt):
+            self.loader.put_back(message)
             return
         try:
             with Foreign("deliver"):
-                delivering = self._deliver(message.id, message.payload, message.due / 1000)
-                was_awaited = isawaitable(delivering)
+                delivering = self.deliver(message.id, message.payload, message.due / 1000)
+                was_awaited = inspect.isawaitable(delivering)
                 if was_awaited:
                     await delivering
         except Exception as error:
-            await self._failed(attempt, error, loader)
+            await self._failed(attempt, error)
         else:
             if not was_awaited:
                 # Another attempt would do again what this call has done. No other worker may call it either.
@@ -142,28 +149,27 @@ class Delivery:
                     "which cannot be awaited; write `async def`"
                 )
             self.delivered += 1
-            self._end(message, loader)
+            self._end(message)
 
-    async def _failed(self, attempt: Attempt, error: Exception, loader: Loader) -> None:
-        message = attempt.message
+    async def _failed(self, attempt: Attempt[Message], error: Exception) -> None:
+        message, failures, _ = attempt
         self.failures += 1
-        seconds = min(self._backoff * 2.0 ** min(attempt.failures, 1000), _LONGEST)
-        if attempt.failures + 1 >= self._attempts:
+        seconds = min(self.backoff * 2.0 ** min(failures, 1000), schedule.LONGEST_BACKOFF)
+        if failures + 1 >= self.attempts:
             try:
-                await loader.set_aside(message, safe_repr(error))
+                await self.loader.set_aside(message, safe_repr(error))
             except OSError as full:
                 logger.error("message %r cannot be set aside, and is tried again: %s", message.id, full)
-                seconds = _LONGEST
+                seconds = schedule.LONGEST_BACKOFF
             else:
-                logger.error("message %r was set aside, after %d failures", message.id, self._attempts)
+                logger.error("message %r was set aside, after %d failures", message.id, self.attempts)
                 self.dead += 1
-                self._end(message, loader)
+                self._end(message)
                 return
-        logger.warning(
-            "message %r failed, and is tried again in %g s: %s", message.id, seconds, safe_repr(error)
-        )
-        loader.wait_again(attempt, seconds)
+        words = "message %r failed, and is tried again in %g s: %s"
+        logger.warning(words, message.id, seconds, safe_repr(error))
+        self.loader.wait_again(attempt, seconds)
 
-    def _end(self, message: Message, loader: Loader) -> None:
-        self._ended(message)
-        loader.room.left(message)
+    def _end(self, message: Message) -> None:
+        self.committer.note(message)
+        self.loader.room.left(message)

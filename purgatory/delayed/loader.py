@@ -5,60 +5,44 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from copy import copy
 from itertools import islice
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 import anyio
 
 from purgatory import Purgatory
+from purgatory.delayed import schedule
 from purgatory.delayed.agenda import Agenda
-from purgatory.delayed.dead_letters import DeadLetter
-from purgatory.delayed.log import home_of
+from purgatory.delayed.file_lifetimes import FileLifetimes
+from purgatory.delayed.horizon import Horizon
 from purgatory.delayed.message import Location, Message
-from purgatory.delayed.requests import Put, Stored
-from purgatory.delayed.retention import Retention
-from purgatory.delayed.store import Store
+from purgatory.delayed.storage.dead_letters import DeadLetter
+from purgatory.delayed.storage.index import Index, home_of
+from purgatory.delayed.storage.requests import Put, Stored
+from purgatory.delayed.storage.store import Store
 from purgatory.delayed.threads import Threads
-from purgatory.delayed.turns import Turns
-from purgatory.delayed.waiting_message import Attempt
-from purgatory.delayed.waiting_room import WaitingRoom
+from purgatory.delayed.waiting_room import Attempt, WaitingRoom
 from purgatory.errors import PurgatoryClosed
 
-# Milliseconds before its due time at which a message is read.
-_AHEAD: Final = 1_000
-# Seconds after which a message is read again that could not be read, and after which it is lost.
-_UNREADABLE: Final = 10.0
-_LOST: Final = 3_600.0
-# Seconds between two reads, at least, where all that is due soon has been read.
-_BETWEEN: Final = 0.02
 # Messages of one read. To park them holds the loop for about a millisecond.
 _PIECE: Final = 200
-# Dead letters of one read.
+# Dead letters of one read, messages of a piece of a listing, and bytes after which the piece ends early.
 _LETTERS: Final = 10
-# Seconds after which a step of the wall clock is noticed, and the smallest one that matters.
-_LOOK: Final = 0.5
-_STEP: Final = 0.005
+_LISTED: Final = 1_000
+_BYTES: Final = 1 << 23
 
 logger = logging.getLogger("purgatory.delayed")
 
 
-class Withdrawn(NamedTuple):
-    """A message that was taken out to cancel it. After failures it has waited `until` another attempt."""
-
-    location: Location
-    failures: int
-    until: float
-
-
 class Loader:
-    """Knows which messages are due soon, and where they are. Reads them, and parks them in a purgatory.
+    """Knows where the messages are that are due soon. Reads them, and parks them in a purgatory.
 
-    What is scheduled for a slot that is soon goes to the agenda at once, and what is in slot files with the
-    `turns`.
+    A new message whose slot is soon goes to the agenda at once. The messages of a slot file go there when the
+    `horizon` passes their slot.
     """
 
     def __init__(
@@ -66,21 +50,19 @@ class Loader:
         store: Store,
         purgatory: Purgatory,
         clock: Callable[[], float],
-        due: Callable[[Attempt], None],
+        due: Callable[[Attempt[Message]], None],
         seal: Callable[[], Awaitable[int]],
-        failed: Callable[[BaseException], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._threads = Threads()
-        in_log = store.take_index()
-        self._retention = Retention(store, in_log.segments, self._threads, failed)
+        self._threads = Threads(store)
+        index, store.index_of_log = store.index_of_log, Index()
+        self._lifetimes = FileLifetimes(self._threads, index.homes)
         self._agenda = Agenda()
-        for moment, positions in in_log.positions.items():
-            self._agenda.add(moment, positions, in_log.tokens[moment])
-        # Messages that are read next, and how often their delivery has failed.
-        self._next: deque[tuple[Location, int]] = deque()
+        self._agenda.add(index)
+        # Messages that are read next.
+        self._next: deque[Attempt[Location]] = deque()
         # Held while messages are between the agenda and the purgatory.
         self._reading = asyncio.Lock()
         # Set when there is something to read.
@@ -88,25 +70,20 @@ class Loader:
         # By token, since when a message cannot be read.
         self._unreadable: dict[int, float] = {}
         self._closed = False
-        self.room = WaitingRoom(purgatory, clock, _AHEAD / 1000, due, self.put_back, self._changed.set)
-        self.turns = Turns(
-            store, self._agenda, self._retention, self._threads, clock, seal, self._changed.set
-        )
-        # The difference between the wall clock and the loop's, at the last look.
+        self.room = WaitingRoom(purgatory, clock, due, self.put_back, self._changed.set)
+        self.horizon = Horizon(self._threads, self._agenda, self._lifetimes, clock, seal, self._changed.set)
+        # The difference between the wall clock and the loop's clock, at the last look.
         self._offset = clock() - self._loop.time()
 
     def is_soon(self, due: int) -> bool:
-        return self._store.slots.slot_of(due) < self.turns.horizon
-
-    # New messages
+        return self._store.slots.slot_of(due) < self.horizon.slot
 
     def stored(self, put: Put, stored: Stored) -> None:
-        """Take care of a new message."""
-        self.turns.log_has_grown()
+        self.horizon.log_has_grown()
         if not put.soon:
             return
-        self._retention.add_message(home_of(stored.position))
-        if put.due <= self._now() + _AHEAD and self.room.is_open and not self._closed:
+        self._lifetimes.add_message(home_of(stored.position))
+        if put.due <= self._now() + schedule.AHEAD and self.room.is_open and not self._closed:
             self.room.park(Message(stored.token, put.due, put.name, put.payload, stored.position))
         else:
             self._put(Location(put.due, stored.position, stored.token))
@@ -117,66 +94,54 @@ class Loader:
         if self._agenda.next_due == location.due:
             self._changed.set()
 
-    # Cancelling
+    async def withdraw(self, token: int, due: int) -> Attempt[Location] | None:
+        """Take out a message that is due soon, unless it is being delivered or has ended.
 
-    async def withdraw(self, token: int, due: int) -> Withdrawn | None:
-        """Take out a message that is due soon and was not tried yet, or waits for another attempt.
-
-        Returns None if there is none. Raises OSError when its slot cannot be read, and PurgatoryClosed when
-        the store is closed meanwhile.
+        Raises OSError when its slot cannot be read, and PurgatoryClosed when the store is closed meanwhile.
         """
-        unread = await self.turns.indexed(self._store.slots.slot_of(due))
+        unread = await self.horizon.indexed(self._store.slots.slot_of(due))
         async with self._reading:
             if self._closed:
                 raise PurgatoryClosed(f"{self._store.path} has been closed")
-            operation = self.room.withdraw(token)
-            if operation is not None:
-                return Withdrawn(operation.location, operation.failures, operation.until)
-            for location, failures in self._next:
-                if location.token == token:
-                    self._next.remove((location, failures))
-                    return Withdrawn(location, failures, 0.0)
+            withdrawn = self.room.withdraw(token)
+            if withdrawn is not None:
+                return withdrawn
+            for attempt in self._next:
+                if attempt.message.token == token:
+                    self._next.remove(attempt)
+                    return attempt
             found = self._agenda.remove(due, token)
-            self.turns.agenda_has_shrunk()
+            self.horizon.taken.set()
         if found is None and unread is not None:
             raise copy(unread)
-        return None if found is None else Withdrawn(found, 0, 0.0)
+        return None if found is None else Attempt(found)
 
-    def restore(self, withdrawn: Withdrawn) -> None:
-        """Put back what `withdraw` has taken out."""
-        location, failures, until = withdrawn
+    def restore(self, withdrawn: Attempt[Location]) -> None:
         if self._closed:
             return
-        if failures:
-            self.room.wait_again(location, failures, until - self._clock())
+        if withdrawn.failures:
+            self.room.wait_again(*withdrawn[:2], withdrawn.at - self._clock())
         else:
-            self._put(location)
+            self._put(withdrawn.message)
 
-    # The life of a message in memory
-
-    def wait_again(self, attempt: Attempt, seconds: float) -> None:
-        """Let a message whose delivery has failed wait for another attempt. It is read again then."""
+    def wait_again(self, attempt: Attempt[Message], seconds: float) -> None:
         self.room.left(attempt.message)
         self.room.wait_again(attempt.message.location, attempt.failures + 1, seconds)
 
-    def is_early(self, attempt: Attempt) -> bool:
-        """Whether the wall clock was set back while a message has waited for a worker.
-
-        A message that was tried once has been due. Its next attempt follows the loop's clock.
-        """
-        return not attempt.failures and self._clock() < attempt.due
+    def is_early(self, attempt: Attempt[Message]) -> bool:
+        """Whether the wall clock was set back while a message has waited for a worker."""
+        # A message that was tried once has been due. Its next attempt follows the loop's clock.
+        return not attempt.failures and self._clock() < attempt.at
 
     def put_back(self, message: Message) -> None:
-        """Let a message whose time has not come leave the memory. It is read again before it is due."""
+        """Take a message out of memory until it is read again before it is due."""
         self.room.left(message)
         self._put(message.location)
 
     def ended(self, message: Message | Location) -> None:
         """Forget a message that was delivered, cancelled, set aside or lost."""
         self._unreadable.pop(message.token, None)
-        self._retention.ended(message)
-
-    # Reading ahead
+        self._lifetimes.ended(message)
 
     async def read_ahead(self) -> None:
         """Park messages a second before they are due, until it is cancelled."""
@@ -188,93 +153,98 @@ class Loader:
                     await self._changed.wait()
 
     def _pause(self) -> float:
-        """Seconds until there may be something to read, or a message that has to follow the wall clock."""
+        """Seconds until there may be something to read, or a message must follow the wall clock."""
         due = self._agenda.next_due
         if due is None:
-            return _LOOK if self.room.loaded else inf
+            return schedule.LOOK if self.room.loaded else inf
         if not self.room.is_open:
-            return _LOOK
-        return min(_LOOK, max(_BETWEEN, (due - _AHEAD - self._now()) / 1000))
+            return schedule.LOOK
+        until = (due - schedule.AHEAD - self._now()) / 1000
+        return min(schedule.LOOK, max(schedule.BETWEEN_READS, until))
 
     async def _read_piece(self) -> bool:
         """Read some messages. Returns whether there was any, and room for it."""
         async with self._reading:
             room = self.room.room
             if not room:
-                self.room.starve()
+                self.room.starved = True
                 return False
             if not self._next:
                 if self.room.is_open:
-                    new = self._agenda.take(self._now() + _AHEAD, min(_PIECE, room))
-                    self._next.extend((location, 0) for location in new)
-                    self.turns.agenda_has_shrunk()
-                # Both get their turn: those that fail hold up no others, and are not held up by them.
+                    new = self._agenda.take(self._now() + schedule.AHEAD, min(_PIECE, room))
+                    self._next.extend(map(Attempt, new))
+                    self.horizon.taken.set()
+                # New messages and messages that have failed both get their turn.
                 self._next.extend(self.room.take_again(_PIECE))
             if not self._next:
                 return False
-            places = [location for location, _ in self._next]
-            for message in await self._threads.read(self._store.read, places):
-                location, failures = self._next.popleft()
-                if isinstance(message, OSError):
+            places = [attempt.message for attempt in self._next]
+            for read in await self._threads.read(self._store.read, places):
+                location, failures, _ = self._next.popleft()
+                if isinstance(read, OSError):
                     self._not_read(location, failures)
                     continue
                 self._unreadable.pop(location.token, None)
-                if message is None:
+                if read is None:
                     # It is damaged, and does not keep its file.
                     self.ended(location)
                 elif failures:
-                    self.room.try_again(Attempt(message, failures, self._clock()))
+                    self.room.try_again(read, failures)
                 else:
-                    self.room.park(message)
+                    self.room.park(read)
         return True
 
     def _not_read(self, location: Location, failures: int) -> None:
         """Read a message again later. After an hour it is lost: it keeps its file, and all later segments."""
         now = self._loop.time()
-        if now - self._unreadable.setdefault(location.token, now) < _LOST:
-            self.room.wait_again(location, failures, _UNREADABLE)
+        if now - self._unreadable.setdefault(location.token, now) < schedule.LOST:
+            self.room.wait_again(location, failures, schedule.UNREADABLE)
         else:
-            logger.error(
-                "%s: a message due at %d was lost: it cannot be read", self._store.path, location.due
-            )
+            words = "%s: a message due at %d was lost: it cannot be read"
+            logger.error(words, self._store.path, location.due)
             self.ended(location)
 
     def _follow_clock(self) -> None:
         """When the wall clock was set, let all messages in memory follow it."""
         offset = self._clock() - self._loop.time()
-        if abs(offset - self._offset) >= _STEP:
+        if abs(offset - self._offset) >= schedule.STEP:
             self._offset = offset
-            self.turns.come_early()
+            self.horizon.early.set()
             self.room.follow_clock()
 
-    # The disk
-
     async def set_aside(self, message: Message, reason: str) -> None:
-        """Add a message to the dead letters. Raises OSError."""
-        await self._threads.move(self._store.set_aside, message, reason)
+        await self._threads.move(self._store.dead_letters.add, message, reason)
 
     async def dead_letters(self) -> AsyncIterator[list[DeadLetter]]:
-        """The messages that were set aside, some at a time. Raises OSError."""
-        letters = self._store.dead_letters()
+        letters = self._store.dead_letters.read()
         while piece := await self._threads.search(list, islice(letters, _LETTERS)):
             yield piece
 
     async def pending(self) -> AsyncIterator[list[Message]]:
-        """All messages that are still to come, some at a time. Raises OSError."""
-        # It keeps the list of what only the log has short. On a full disk the list is long.
+        # Then few messages are in the log alone. On a full disk there are many.
         with suppress(OSError):
-            await self.turns.spread()
-        pieces = self._store.pending()
-        while piece := await self._threads.search(next, pieces, None):
+            await self.horizon.spread()
+        messages = self._store.pending()
+        while piece := await self._threads.search(_piece, messages):
             yield piece
 
     async def close(self) -> None:
-        """End the threads, when they have done what they were told. The messages stay on the disk."""
+        """End the threads after the calls that they have. The messages stay on the disk."""
         async with self._reading:
             self._closed = True
-            self._retention.close()
-            self.turns.close()
+            self.horizon.close()
         await self._threads.close()
 
     def _now(self) -> int:
         return int(self._clock() * 1000)
+
+
+def _piece(messages: Iterator[Message]) -> list[Message]:
+    piece: list[Message] = []
+    size = 0
+    for message in messages:
+        piece.append(message)
+        size += len(message.payload)
+        if len(piece) == _LISTED or size >= _BYTES:
+            break
+    return piece

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Self
+from typing import NamedTuple, Self
 
-# Milliseconds before or after the epoch, 35,000 years. Up to there, seconds as a float keep each millisecond.
-FARTHEST: Final = 1 << 50
+from purgatory.delayed.schedule import FARTHEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,8 @@ class Location(NamedTuple):
 class Message(NamedTuple):
     """A message as the store holds it.
 
-    `due` is in milliseconds since the epoch. `name` is the id that the user chose; None if he chose none.
-    `position` is where the store holds it; 0 where nobody reads it again.
+    `due` is in milliseconds since the epoch. `name` is the id that the user chose; None if the user chose
+    none. `position` is where the store holds the message; 0 where nobody reads it again.
     """
 
     token: int

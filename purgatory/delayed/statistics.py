@@ -9,11 +9,10 @@ from dataclasses import dataclass
 class DelayedStatistics:
     """Counts since the store was opened, and gauges of now.
 
-    `scheduled`, `delivered`, `cancelled` and `dead` count messages; `failures` counts attempts to deliver
-    that raised. `retrying` messages wait for another attempt. `waiting` messages are due and wait for a
-    worker, the first of them for `lag_seconds`; both are 0 as long as there are enough workers. `log_bytes`
-    and `slot_bytes` were written to the log and to the slot files. `failed` is 1 when the store has failed
-    and delivers nothing more, else 0.
+    `scheduled`, `delivered`, `cancelled` and `dead` count messages; `failures` counts deliveries that raised.
+    `retrying` messages wait for another attempt. `waiting` messages are due and wait for a worker, the first
+    one for `lag_seconds`. `log_bytes` and `slot_bytes` were written to the log and to the slot files.
+    `failed` is 1 when the store has failed and delivers nothing more, else 0.
     """
 
     scheduled: int

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, TypeVarTuple
 
+from purgatory.delayed.storage.store import Store
 from purgatory.errors import PurgatoryClosed
 
 A = TypeVarTuple("A")
@@ -14,17 +15,18 @@ T = TypeVar("T")
 
 
 class Threads:
-    """Three threads. Each makes one call at a time, in the order in which they were asked for.
+    """Three threads. Each makes one call at a time, in the order in which the calls were asked for.
 
     After `close`, asking for a call raises PurgatoryClosed.
     """
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, store: Store) -> None:
+        self.store = store
         self._closed = False
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed reader")
-        self._searcher = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed searcher")
-        self._mover = ThreadPoolExecutor(1, thread_name_prefix="purgatory delayed mover")
+        self._reader, self._searcher, self._mover = (
+            ThreadPoolExecutor(1, thread_name_prefix=f"purgatory delayed {name}")
+            for name in ("reader", "searcher", "mover")
+        )
 
     def read(self, call: Callable[[*A], T], *arguments: *A) -> asyncio.Future[T]:
         """Read messages that are about to be due. Nothing that takes long may hold it up."""
@@ -35,17 +37,17 @@ class Threads:
         return self._run(self._searcher, call, *arguments)
 
     def move(self, call: Callable[[*A], T], *arguments: *A) -> asyncio.Future[T]:
-        """Write slot files and dead letters, and remove files."""
-        return self._run(self._mover, call, *arguments)
+        """Write slot files and dead letters, and remove files. See `Store.change`."""
+        return self._run(self._mover, self.store.change, call, *arguments)
 
     async def close(self) -> None:
         """End the threads, when they have done what they were told."""
         self._closed = True
         for thread in (self._reader, self._searcher, self._mover):
-            await self._loop.run_in_executor(thread, int)
+            await asyncio.get_running_loop().run_in_executor(thread, int)
             thread.shutdown()
 
     def _run(self, thread: ThreadPoolExecutor, call: Callable[[*A], T], *arguments: *A) -> asyncio.Future[T]:
         if self._closed:
             raise PurgatoryClosed("the store of delayed messages has been closed")
-        return self._loop.run_in_executor(thread, call, *arguments)
+        return asyncio.get_running_loop().run_in_executor(thread, call, *arguments)

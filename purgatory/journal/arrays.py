@@ -1,7 +1,7 @@
 """Arrow arrays from Python values: text that is always UTF-8, and times in whole microseconds.
 
-The writer's thread makes these arrays. While it runs Python code, the event loop waits for the interpreter;
-so the work is left to Arrow where possible.
+The writer's thread makes these arrays. While this thread runs Python code, the event loop waits for the
+interpreter. So Arrow does the work where possible.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from purgatory.errors import safe_text
 INSTANT: Final = pa.timestamp("us", tz="UTC")
 TEXTS: Final = pa.list_(pa.field("element", pa.string(), nullable=False))
 
-# In seconds: 292,000 years. A longer timeout does not fit the column; it never expires.
+# In seconds; about 279,000 years. A longer timeout does not fit the column, and becomes null.
 _LONGEST: Final = float(1 << 43)
 
 
@@ -46,14 +46,17 @@ def seconds(values: list[float]) -> pa.Array:
 
 
 def microseconds(seconds: pa.Array, where: pa.Array | None = None) -> pa.Array:
-    """Whole microseconds. Null where the mask `where` is false."""
+    """Seconds as whole microseconds. The result is null where the mask `where` is false."""
     if where is not None:
         seconds = pc.if_else(where, seconds, None)
     return pc.round(pc.multiply(seconds, 1e6)).cast(pa.int64())
 
 
 def timeouts(seconds: pa.Array) -> pa.Array:
-    """Microseconds. Null for a timeout that never expires; 0 for a negative one, which means the same."""
+    """Timeouts in whole microseconds.
+
+    A timeout that never expires becomes null. A negative timeout means the same as 0, and becomes 0.
+    """
     return microseconds(pc.max_element_wise(seconds, 0.0), where=pc.less(seconds, _LONGEST))
 
 

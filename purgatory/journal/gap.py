@@ -1,4 +1,4 @@
-"""A gap: a time of which rows of a journal are missing."""
+"""A gap: an interval of time in which rows of a journal are missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Losses:
-    """How many rows of each table are missing in all."""
+    """The total number of rows that are missing in each table."""
 
     operations: int = 0
     checks: int = 0
@@ -15,7 +15,7 @@ class Losses:
 
 @dataclass(slots=True)
 class Gap:
-    """How many rows are missing that were recorded between two times, in the loop's seconds."""
+    """The number of rows that are missing between two times. The times are in the loop's seconds."""
 
     began: float
     ended: float
@@ -23,7 +23,7 @@ class Gap:
     checks: int = 0
 
     def __or__(self, other: Gap | None) -> Gap:
-        """One gap for both. It includes the time between them."""
+        """One gap in place of two gaps. It includes the time between them."""
         if other is None:
             return self
         return Gap(

@@ -13,25 +13,25 @@ from purgatory.journal.table import Chunk, Table
 
 Recorded = TypeVar("Recorded", bound=tuple[Any, ...])
 
-# Rows that are converted at a time, which takes some two milliseconds. After that the thread offers the
-# interpreter to the event loop, which else waits for it for five milliseconds each time
-# (sys.getswitchinterval).
+# The number of rows that are converted at a time. This takes about two milliseconds. Then the thread offers
+# the interpreter to the event loop. Otherwise the event loop would wait for the interpreter for five
+# milliseconds each time (sys.getswitchinterval).
 CHUNK_ROWS: Final = 1024
 
 
 class Converter:
     """Converts recorded rows to Arrow tables with the schema of the journal.
 
-    The loop's time 0 is at `epoch`, in seconds since 1970. Operations get ids: `run`, a random number, is in
-    the upper 31 bits, and their number below it. So ids are unique in a node, also after it was restarted and
-    in all its purgatories.
+    The loop's time 0 is at `epoch`, in seconds since 1970. Each operation gets an id. The upper 31 bits of
+    the id are `run`, a random number. The lower 32 bits are the number of the operation. So an id is unique
+    in its node, among all purgatories, and also after a restart.
     """
 
     def __init__(self, node: str, epoch: float, run: int) -> None:
         self._node = safe_text(node)
         self._epoch = epoch
         self._run = run
-        # By table, how many rows were converted.
+        # The number of converted rows, by table.
         self._converted: Counter[str] = Counter()
 
     def convert(self, table: Table[Recorded], flat: list[Any]) -> pa.Table:
@@ -39,7 +39,7 @@ class Converter:
         batches = []
         for start in range(0, len(flat), length):
             batches.append(self._chunk(table, flat[start : start + length]))
-            # Releases the interpreter.
+            # This releases the interpreter.
             time.sleep(0)
         return pa.Table.from_batches(batches, table.schema)
 

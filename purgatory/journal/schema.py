@@ -49,9 +49,9 @@ class FinishedOperations(NamedTuple):
     timing: list[Timing]
     keys: list[tuple[Hashable, ...]]
     state: list[OperationState]
-    # In seconds, inf for never.
+    # In seconds; inf if the operation never expires.
     timeout: list[float]
-    # In the loop's seconds, inf for never.
+    # In the loop's seconds; inf if the operation never expires.
     deadline: list[float]
 
 
@@ -66,11 +66,11 @@ class _Writer(Protocol):
 def record_operation(self: _Writer, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
     """Record a finished operation. Keeps its class and its keys, and no reference to the operation.
 
-    This is `JournalWriter.operation_finished`, which the event loop calls for each operation. A function that
-    only made the row would be one more call, and add a sixth to the cost.
+    This is `JournalWriter.operation_finished`, which the event loop calls for each operation. A separate
+    function that only makes the row would be one more call, and would add a sixth to the cost.
     """
     rows = self._operations
-    # In the order of FinishedOperations.
+    # The values have the order of FinishedOperations.
     rows += (purgatory, type(operation), timing)
     rows += ended(operation)
     if len(rows) >= rows.check_at:
@@ -129,8 +129,9 @@ OPERATIONS_TABLE: Final = Table[FinishedOperations](
         # The name given to the writer.
         Column("node", pa.string(), _node, repeats=True),
         Column("purgatory", pa.string(), lambda chunk: texts([*chunk.recorded.purgatory]), repeats=True),
-        # Unique within the node, in all purgatories and after a restart. The upper 31 bits are the run. The
-        # ids of one writer ascend as the operations ended; another writer's ids are elsewhere.
+        # The id is unique within the node, among all purgatories, and also after a restart. The upper 31 bits
+        # are the run. The ids of one writer ascend in the order in which the operations ended. Another writer
+        # has another run, and so its ids are higher or lower than all of these.
         Column("operation_id", pa.int64(), _operation_ids),
         # The name of the operation's class.
         Column(
@@ -142,12 +143,14 @@ OPERATIONS_TABLE: Final = Table[FinishedOperations](
         Column("keys", TEXTS, lambda chunk: text_lists(chunk.recorded.keys)),
         # When the operation was offered.
         Column("started", INSTANT, lambda chunk: instants(_offered(chunk), chunk.epoch)),
-        # Microseconds. The latest timeout; null if it never expires, 0 if the operation was only tried.
+        # The latest timeout, in microseconds. It is null if the operation never expires, and 0 if the
+        # operation was only tried.
         Column(
             "timeout_us", pa.int64(), lambda chunk: timeouts(seconds(chunk.recorded.timeout)), nullable=True
         ),
         # Microseconds from the offer to the end. An expired operation may have waited for less than its
-        # timeout, because closing a purgatory expires pending operations, or for more, if it was rescheduled.
+        # timeout, because the closing of a purgatory expires pending operations. It may have waited for more
+        # than its timeout if it was rescheduled.
         Column(
             "waited_us", pa.int64(), lambda chunk: microseconds(pc.subtract(_ended(chunk), _offered(chunk)))
         ),
@@ -157,7 +160,7 @@ OPERATIONS_TABLE: Final = Table[FinishedOperations](
         Column(
             "outcome",
             pa.string(),
-            # `_value_` is the same as `value`, five times as fast.
+            # `_value_` is the same as `value`, and is read five times as fast.
             lambda chunk: pa.array([state._value_ for state in chunk.recorded.state], pa.string()),
             repeats=True,
         ),
@@ -179,13 +182,14 @@ CHECKS_TABLE: Final = Table[KeyChecks](
         Column("purgatory", pa.string(), lambda chunk: texts([*chunk.recorded.purgatory]), repeats=True),
         Column("key", pa.string(), lambda chunk: texts(chunk.recorded.key)),
         Column("checked", INSTANT, lambda chunk: instants(seconds(chunk.recorded.at), chunk.epoch)),
-        # The number of operations watching the key that were tried, and how many of them completed.
+        # The number of operations that the check tried, and the number of operations that it completed.
         Column("tried", pa.int32(), lambda chunk: pa.array(chunk.recorded.tried, pa.int32())),
         Column("completed", pa.int32(), lambda chunk: pa.array(chunk.recorded.completed, pa.int32())),
     ],
 )
 
-# Between two instants, this many rows were not recorded. Few rows in that time do not mean little traffic.
+# A gap says how many rows of the other tables were lost between two instants. Few rows in that time do not
+# mean little traffic.
 GAPS_TABLE: Final = Table[Gaps](
     GAPS,
     Gaps,

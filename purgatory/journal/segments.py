@@ -36,12 +36,12 @@ class Batch:
 
 
 class Segments:
-    """Writes batches. Each table of which a batch has rows gets a segment.
+    """Writes batches. Each table for which a batch has rows gets a segment.
 
-    A segment is written under a temporary name, flushed to the disk, and renamed: a file that has the name of
-    a segment is complete. If that fails, for whatever reason, its rows become part of a gap, which is written
-    as soon as writing works again. The log has one line when writing begins to fail, and one when it works
-    again.
+    A segment is written under a temporary name, flushed to the disk, and renamed. So a file that has the name
+    of a segment is complete. If writing fails, for whatever reason, the rows are lost and become part of a
+    gap. The gap is written as soon as writing works again. The log has one line when writing begins to fail,
+    and one line when writing works again.
     """
 
     def __init__(self, directory: Path, node: str, epoch: float, run: int) -> None:
@@ -50,9 +50,10 @@ class Segments:
         # File names sort by time. No two writers use the same names.
         self._prefix = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{run:08x}"
         self._written = 0
-        # All rows that could not be written, whether a gap row tells of them or not. The event loop reads it.
+        # All rows that could not be written, including the rows that no gap counts yet. The event loop reads
+        # this, too.
         self.lost = Losses()
-        # The lost rows for which no gap row has been written yet.
+        # The lost rows that no written gap counts yet.
         self._unwritten_gap: Gap | None = None
         self._failing = False
         # Whether the log already has the warning that directories cannot be synced.
@@ -63,11 +64,12 @@ class Segments:
         self._directory.mkdir(parents=True, exist_ok=True)
         for table in (OPERATIONS_TABLE, CHECKS_TABLE, GAPS_TABLE):
             (self._directory / table.name).mkdir(exist_ok=True)
-        # With the first table pyarrow imports modules for half a second, so that the first batch does not.
+        # When pyarrow writes its first table, it imports modules for half a second. It does so here, so that
+        # the first batch does not wait.
         pq.write_table(self._gap_row(Gap(0, 0)), pa.BufferOutputStream(), compression="zstd")
 
     def write(self, batch: Batch) -> None:
-        """Write a batch. Raises no Exception."""
+        """Write a batch. Never raises an Exception."""
         if batch.gap is not None:
             self._unwritten_gap = batch.gap | self._unwritten_gap
         errors = [
@@ -78,10 +80,10 @@ class Segments:
         self._log_change(errors)
 
     def close(self) -> None:
-        """Log the losses that the journal does not tell of."""
+        """Log the lost rows that no written gap counts."""
         if self._unwritten_gap is not None:
             _logger.error(
-                "the journal in %s lacks %d operations and %d checks at its end, and no gap tells of them",
+                "the journal in %s lacks %d operations and %d checks at its end, and no gap records them",
                 self._directory,
                 self._unwritten_gap.operations,
                 self._unwritten_gap.checks,
@@ -118,7 +120,7 @@ class Segments:
     def _log_change(self, errors: list[Exception]) -> None:
         if errors and not self._failing:
             _logger.error(
-                "the journal in %s cannot be written, and rows are lost until it can be: %s: %s",
+                "the journal in %s cannot be written, and rows are lost until writing works again: %s: %s",
                 self._directory,
                 type(errors[0]).__name__,
                 errors[0],
@@ -128,7 +130,7 @@ class Segments:
         self._failing = bool(errors)
 
     def _write(self, table: Table[Recorded], rows: pa.Table) -> None:
-        # Without parents: if the journal's directory is gone, something else may be mounted there now.
+        # Parents are not made: if the journal's directory is gone, something else may be mounted there.
         folder = self._directory / table.name
         folder.mkdir(exist_ok=True)
         name = f"{self._prefix}-{self._written:06d}.parquet"
@@ -146,7 +148,7 @@ class Segments:
     def _sync_names(self, folder: Path) -> None:
         """Sync the directory, so that a crash of the machine does not undo the renaming.
 
-        Not every file system supports this; then the log has one warning.
+        Not every file system supports this. If it does not, the log has one warning.
         """
         try:
             _sync(folder)

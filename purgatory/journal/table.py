@@ -1,7 +1,7 @@
-"""A table of a journal: its rows as the event loop records them, and its columns that are made of these.
+"""A table of a journal: its rows as the event loop records them, and the columns that are made of them.
 
-The event loop pays for recording. So the values of rows lie end to end in one flat list: recording a row
-takes one call, and creates no object that outlives it. All computation is left to the writer's thread.
+Recording takes time of the event loop. So the values of rows lie end to end in one flat list. It takes one
+call to record a row, and the call creates no object that is kept. The writer's thread does all computation.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Recorded = TypeVar("Recorded", bound=tuple[Any, ...])
 
 
 class RecordedRows(list[Any]):
-    """The values of the rows of one table that wait for the next batch, end to end.
+    """The values of the rows that wait for the next batch, end to end. All rows belong to one table.
 
-    A list, so that the event loop adds a row with one call.
+    This is a list, so that the event loop adds a row with one call.
     """
 
     __slots__ = ("check_at", "full_at", "width")
 
     def __init__(self, width: int, max_rows: int) -> None:
         self.width = width
-        # The length at which it has `max_rows` rows.
+        # The length of the list when it has `max_rows` rows.
         self.full_at = width * max_rows
-        # From this length on the writer has more to do than to record: with the first row of a batch, and
-        # with the row that fills it.
+        # From this length on, the writer has more to do than to record a row: with the first row of
+        # a batch, and with the row that fills the batch.
         self.check_at = 0
 
     @property
@@ -59,14 +59,14 @@ class Chunk(Generic[Recorded]):
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Recorded]):
-    """A column of a table: its name and type, and how its values are made from what was recorded."""
+    """A column of a table: its name and type, and how its values are made of recorded values."""
 
     name: str
     type: pa.DataType
     values: Callable[[Chunk[Recorded]], pa.Array]
     nullable: bool = False
-    # Whether a few values repeat often. Then Parquet encodes them by a dictionary; for values that seldom
-    # repeat, that takes twice the time and more room.
+    # Whether the column has few distinct values. Then Parquet encodes the values by a dictionary. For values
+    # that seldom repeat, a dictionary would take twice the time, and more room.
     repeats: bool = False
 
 
@@ -100,7 +100,7 @@ class Table(Generic[Recorded]):
         return [column.name for column in self.columns if column.repeats]
 
     def split(self, flat: list[Any]) -> Recorded:
-        """A list for each recorded value."""
+        """One list for each recorded value."""
         return self.recorded._make(flat[position :: self.width] for position in range(self.width))  # type: ignore[attr-defined,no-any-return]  # a named tuple
 
     def span(self, flat: list[Any]) -> tuple[float, float]:

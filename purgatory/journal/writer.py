@@ -26,7 +26,7 @@ MAX_ROWS: Final = 50_000
 MAX_SECONDS: Final = 10.0
 MAX_BUFFERED: Final = 200_000
 
-# How many times the two clocks are read. The system may stop the thread during one reading, or during two.
+# How many times the two clocks are read. The system may stop the thread during some of the readings.
 _READINGS: Final = 5
 
 
@@ -40,15 +40,15 @@ class JournalWriter:
     `directory` is made if it does not exist; `journal.schema` defines its content. `node` names the writer's
     process, by default the host's name; several writers may use the same directory and the same name. A batch
     of rows is written `max_seconds` after its first row, or when it has `max_rows` rows of operations or of
-    checks. A process that is killed loses the rows that are not written by then. While the disk is slow, up
-    to `max_buffered` rows wait for it, and one more batch fills up. Rows that come after that are lost, and
-    counted as a gap.
+    checks. If the process is killed, the rows that are not written yet are lost. While the disk is slow, up
+    to `max_buffered` rows wait for it, and one more batch fills up. Further rows are lost, and counted as a
+    gap.
 
     Times are UTC. The wall clock is read once, when the writer is entered, and the loop's time is added to
     it. So a step of the wall clock makes no wait negative, and the journal does not follow the step.
 
     The event loop appends each row to a list (`python -m benchmarks journal` measures the cost). A thread of
-    the writer does all the rest. It calls str() of the keys, so keys must not change after they were used.
+    the writer does all the rest. It calls str() of the keys, so a key must not change after it was used.
 
     Entering raises OSError if the directory cannot be made. After that a failing disk harms no operation: the
     log has one line, and the rows that could not be written become a gap when writing works again. Raises
@@ -85,7 +85,7 @@ class JournalWriter:
         self._gap: Gap | None = None
         # All rows that were lost because too many rows were waiting.
         self._overflow = Losses()
-        # Hands over the batch at the latest; None while the batch is empty.
+        # The timer that hands over the batch if the batch does not fill up before. None while it is empty.
         self._rotation: asyncio.TimerHandle | None = None
         # Whether the batch is due, but too many rows wait for the thread.
         self._overdue = False
@@ -141,7 +141,7 @@ class JournalWriter:
 
     # The Observer protocol
 
-    # Declared with the columns that it fills.
+    # `schema` defines this method beside the columns that it fills.
     operation_finished = record_operation
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
@@ -208,9 +208,9 @@ class JournalWriter:
             self._rotate()
 
     async def _finish_in_thread(self, act: Callable[[], None]) -> None:
-        """Run `act` after everything that the thread has to do, and wait for it, even if cancelled.
+        """Run `act` in the thread, after all its other work, and wait for it, even if the task is cancelled.
 
-        Leaving before would lose rows; and to shut down a thread that is still working would block the loop.
+        Without the wait, rows would be lost, and the shutdown of the busy thread would block the loop.
         """
         await uninterrupted(self._in_thread(act))
 
@@ -219,7 +219,7 @@ class JournalWriter:
 
 
 def _epoch_of(clock: Callable[[], float]) -> float:
-    """Seconds since the epoch when `clock` was zero, from the reading that took the least time."""
+    """The time at which `clock` was zero, in seconds since 1970. The shortest reading is the most exact."""
 
     def reading() -> tuple[float, float]:
         began = clock()

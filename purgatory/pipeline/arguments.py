@@ -11,7 +11,7 @@ from typing import Final
 
 from purgatory.pipeline.dataset import Dataset
 
-# s3://, hdfs:// and the like. One letter is a drive of Windows.
+# Matches s3://, hdfs:// and others. One letter before the colon is a drive of Windows, and does not match.
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -21,7 +21,7 @@ def add_journal(parser: argparse.ArgumentParser) -> None:
         "journal",
         type=path,
         metavar="JOURNAL",
-        help="the directory of the journal, or a pattern (*, ?, [...]) for several",
+        help="the directory of the journal, or a pattern (*, ?, [...]) for several journals",
     )
 
 
@@ -69,7 +69,7 @@ def number(least: float, most: float = inf) -> Callable[[str], float]:
     def parse(text: str) -> float:
         with suppress(ValueError):
             value = float(text)
-            # False for NaN.
+            # This is False for NaN.
             if least <= value <= most and value < inf:
                 return value
         raise argparse.ArgumentTypeError(_must_be("number", least, most, text))

@@ -1,12 +1,12 @@
-"""The batches of segments that a table of a dataset is made of, each committed exactly once.
+"""The batches of segments that a table of a dataset is made of. Each batch is committed exactly once.
 
-A batch is committed by one commit to the table of its rows. The number of the batch is the transaction of
-that commit. So of two processes that would commit the same batch, one is refused.
+One commit adds the rows of a batch to their table. The number of the batch is the transaction of that commit.
+So if two processes commit the same batch, one of them is refused.
 
-The commit also names the files with what was read of the journal, and with the rows that were refused. These
-files belong to two other tables, and are committed there right afterwards. A process that is killed between
-these commits leaves a batch that is complete but for them; the next process that works on the table makes
-them first. So a segment whose rows are in the dataset is never read again, and one whose rows are not is.
+A batch has rows in two other tables, too: one row for each segment that was read, and the rows that were
+refused. The commit names the files with these rows, and two more commits add the files right afterwards. If
+the process is killed before these two commits, the next process that works on the table makes them first. So
+a segment whose rows are in the dataset is never read again, and a segment whose rows are not there is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from purgatory.pipeline.schemas import Table
 
 # The application whose transactions are the batches of a table.
 _BATCH: Final = "compact"
-# The key in a commit of the files that are to be committed to the other tables.
+# The key under which a commit names the files for the two other tables.
 _FOLLOWING: Final = "purgatory.following"
 
 
@@ -45,11 +45,11 @@ class Batches:
     """The committed batches of one table, and the way to commit the next."""
 
     def __init__(self, dataset: Dataset, table: Table) -> None:
-        """Make the tables if there are none, and the commits that a killed process has not made."""
+        """Make the tables if there are none. Make the commits that a killed process has left out."""
         dataset.check_format()
         self._dataset = dataset
         self._table = table
-        # In the order of their commits: the segments last, so that they tell whether a batch is complete.
+        # The segments are committed last. So the table of segments tells whether a batch is complete.
         self._following = {"quarantine": dataset.quarantine, "segments": dataset.segments}
         for stored in self._following.values():
             stored.create()
@@ -64,7 +64,10 @@ class Batches:
         return f"<Batches of {self._rows.path}: {self.last}>"
 
     def read_before(self, found: Sequence[Segment]) -> Mapping[str, Mapping[str, Any]]:
-        """The rows of the table of segments about these segments, by name; of several, the last."""
+        """The rows about these segments in the table of segments, by name.
+
+        If a segment has several rows, its last row is returned.
+        """
         names = pa.array([segment.name for segment in found], pa.string())
         recorded = self._dataset.segments.rows()
         mine = pc.and_(pc.equal(recorded["table"], self._table.name), pc.is_in(recorded["name"], names))
@@ -82,7 +85,7 @@ class Batches:
             f"{self._rows.path}: another process added segments meanwhile, so batch {batch} was not added; "
             "run compact again"
         )
-        # A batch that this log has already is not refused when it is committed.
+        # Delta Lake refuses a batch only if it was committed after this log was read.
         if (self._log.transaction_version(_BATCH) or 0) != self.last:
             raise overtaken
         try:
@@ -110,12 +113,12 @@ class Batches:
                 raise
 
     def _recorded(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        """What the last batch wants committed to the other tables."""
+        """The files that the last batch names for the two other tables."""
         for commit in self._log.history():
             if _FOLLOWING in commit:
                 following: Mapping[str, Sequence[Mapping[str, Any]]] = commit[_FOLLOWING]
                 return following
         raise PipelineError(
             f"{self._rows.path}: a process was killed while it added batch {self.last}, and the log no "
-            "longer says of which segments; compact the journal again, into a new directory"
+            "longer names the files of that batch; compact the journal again, into a new directory"
         )

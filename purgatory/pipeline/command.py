@@ -21,22 +21,22 @@ _EXAMPLES: Final = """\
       then open build/page/index.html
   %(prog)s compact build/journal build/dataset
   %(prog)s advise build/dataset
-      one step alone
+      runs one step
   %(prog)s COMMAND --help
-      has examples of each command"""
+      shows examples of the command"""
 _NEEDED: Final = ("pyspark", "pyarrow", "deltalake")
 _INSTALL: Final = "pip install 'asyncio-purgatory[spark]'"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit status: the command's own, or 1 if it failed.
+    """Run one command. Returns the exit status of the command, or 1 if the command failed.
 
     Exits with 2 if the usage is wrong.
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         return _fail(f"{' and '.join(missing)} must be installed: {_INSTALL}")
-    # Imported here, after the check that they are installed.
+    # These are imported here, after the check that they are installed.
     from deltalake.exceptions import DeltaError
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
@@ -106,7 +106,8 @@ def _add_spark(parser: argparse.ArgumentParser) -> None:
         "--memory",
         default="4g",
         metavar="SIZE",
-        help="the memory of the driver; with a local master, of all of Spark (default: %(default)s)",
+        help="the memory of the driver; with a local master, the memory of all of Spark "
+        "(default: %(default)s)",
     )
     spark.add_argument(
         "--conf",

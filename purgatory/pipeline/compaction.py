@@ -28,7 +28,7 @@ from purgatory.pipeline.tally import Counts
 from purgatory.pipeline.transforms.duplicates import duplicates, has_duplicates, new_identities
 from purgatory.pipeline.transforms.segments import read
 
-# In bytes. A task reads segments of about so many together.
+# In bytes. The segments that one task reads have about this size together.
 _TASK_SIZE: Final = 32 << 20
 
 
@@ -40,18 +40,18 @@ class Compaction:
         self._dataset = dataset
         self._table = table
         self.added = Counts()
-        # How many rows and files were refused, by reason.
+        # The number of rows and files that were refused, by reason.
         self.reasons: Counter[str] = Counter()
-        # How many files were refused by an earlier run, and have not changed since.
+        # The number of files that an earlier run refused, and that have not changed since.
         self.still_refused = 0
 
     def __repr__(self) -> str:
         return f"<Compaction of {self._table.name} into {self._dataset.root}: {self.added}>"
 
     def add(self, found: Sequence[Segment], files_per_batch: int, *, retry: bool = False) -> None:
-        """Add those of the segments that are new, or that could not be read and have changed.
+        """Add the new segments, and the segments that could not be read before and have changed since.
 
-        With `retry`, read all segments again that could not be read. Raises PipelineError if a segment is
+        With `retry`, read all segments that could not be read before. Raises PipelineError if a segment is
         gone before it is read, or if another process adds segments to the same table.
         """
         batches = Batches(self._dataset, self._table)
@@ -119,7 +119,7 @@ class Compaction:
         identity = self._table.identity
         if not (identity and intake.rows):
             return intake
-        # Usually there are no duplicates. To find which rows they are means to sort all rows.
+        # Usually there are no duplicates. To find the duplicates, Spark has to sort all rows.
         stored = self._dataset.table(self._table)
         written = [stored.path_of(file.path) for file in intake.rows]
         known = stored.paths({date.fromisoformat(file.date) for file in intake.rows if file.date})
@@ -144,7 +144,7 @@ class Compaction:
         return context.parallelize(paths, min(tasks, len(paths)))
 
     def _checked(self, intake: Intake, segments: Sequence[Segment]) -> Intake:
-        """The same. Raises PipelineError if it lacks a segment, or rows."""
+        """Return the intake if it is complete. Raises PipelineError if it lacks a segment, or rows."""
         read = {each.source for each in intake.segments}
         unread = [each.path for each in segments if each.path not in read]
         if unread:
@@ -158,9 +158,9 @@ class Compaction:
 
     def _wrong(self, intake: Intake) -> PipelineError:
         return PipelineError(
-            f"{self._dataset.root}: the rows of a batch of {self._table.name} do not add up, so it was not "
-            f"added; run compact again: {Counts.of(intake.segments)}; written {_rows(intake.rows)} and "
-            f"{_rows(intake.quarantine)}"
+            f"{self._dataset.root}: the rows of a batch of {self._table.name} do not add up, so the batch "
+            f"was not added; run compact again: {Counts.of(intake.segments)}; written "
+            f"{_rows(intake.rows)} and {_rows(intake.quarantine)}"
         )
 
     def _duplicates(self, paths: Sequence[str], known: DataFrame) -> Mapping[str, Positions]:
@@ -176,7 +176,7 @@ class Compaction:
         return {row["source"]: np.array(row["positions"]) for row in by_file.toLocalIterator()}
 
     def _row(self, segment: Segment, read: ReadSegment, batch: int) -> Mapping[str, Any]:
-        """The row of the table of segments; see schemas.SEGMENTS."""
+        """The row about this segment in the table of segments; see schemas.SEGMENTS."""
         return {
             "table": self._table.name,
             "name": segment.name,

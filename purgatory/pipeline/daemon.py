@@ -1,7 +1,7 @@
-"""The process that Spark forks its Python workers from: ``python -m purgatory.pipeline.daemon``.
+"""The process from which Spark forks its Python workers: ``python -m purgatory.pipeline.daemon``.
 
 Spark puts PySpark's zip files at the head of the workers' path. Python compiles what it imports from a zip
-file every time. Here PySpark is imported from where it is installed, with the bytecode that is kept there.
+file every time. This process imports PySpark from its installation, where Python keeps the bytecode.
 """
 
 import sys

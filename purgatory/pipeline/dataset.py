@@ -43,7 +43,7 @@ class Dataset:
 
     @property
     def segments(self) -> StoredTable:
-        """The files that were read, with the counts of their rows."""
+        """The segments that were read, with the counts of their rows."""
         return StoredTable(self._at("segments"), SEGMENTS)
 
     @property
@@ -52,19 +52,19 @@ class Dataset:
         return StoredTable(self._at("quarantine"), QUARANTINE)
 
     def derived(self, table: DerivedTable) -> StoredTable:
-        """A table that a command makes from the others."""
+        """A table that a command makes from other tables."""
         return StoredTable(self._at(f"{table.folder}/{table.name}"), table.columns)
 
     def check_format(self) -> None:
-        """Raise PipelineError if the directory has a dataset of a version before Delta tables."""
+        """Raise PipelineError if a version of purgatory without Delta tables wrote the dataset."""
         if Path(self._at("commits")).is_dir():
             raise PipelineError(
-                f"{self.root}: an earlier version of purgatory wrote this dataset, and this one cannot read "
-                "it; compact the journal again, into a new directory"
+                f"{self.root}: an earlier version of purgatory wrote this dataset, and this version cannot "
+                "read it; compact the journal again, into a new directory"
             )
 
     def check_compacted(self) -> None:
-        """Raise PipelineError if nothing has been compacted, or by a version before Delta tables."""
+        """Raise PipelineError if nothing has been compacted, or if `check_format` raises it."""
         self.check_format()
         if not any(self.table(table).exists for table in TABLES):
             raise PipelineError(
@@ -95,21 +95,21 @@ class Dataset:
         return self.quarantine.read(spark)
 
     def read_segments(self, spark: SparkSession) -> DataFrame:
-        """The files, with the columns of schemas.SEGMENTS; of a file that was read again, the last time."""
+        """The segments, with the columns of schemas.SEGMENTS. Each has the row of its last reading."""
         self.check_compacted()
         latest = Window.partitionBy("table", "name").orderBy(F.desc("batch"))
         numbered = self.segments.read(spark).withColumn("_attempt", F.row_number().over(latest))
         return numbered.where("_attempt = 1").drop("_attempt")
 
     def new_run(self, tables: Sequence[DerivedTable]) -> int:
-        """The number of a command's next run, which makes these tables."""
+        """The number of the next run of the command that makes these tables."""
         return 1 + max(self.derived(table).transaction(_RUN) for table in tables)
 
     def replace(self, table: DerivedTable, frame: DataFrame, run: int) -> int:
-        """Make the rows of the frame the table. Returns the number of rows.
+        """Replace the table by the rows of the frame. Returns the number of rows.
 
-        The memory of this process holds the rows of a table that has an order. Readers have the old table
-        until the new one is complete. Raises PipelineError if a later run of the command has replaced it
+        If the table has an order, this process holds all its rows in memory. Readers see the old table until
+        the new table is complete. Raises PipelineError if a later run of the command has replaced the table
         already.
         """
         stored = self.derived(table)
@@ -119,19 +119,19 @@ class Dataset:
         return self._commit(stored, stored.write(frame), run)
 
     def replace_table(self, table: DerivedTable, rows: pa.Table, run: int) -> int:
-        """As `replace`, with rows that are in this process, for a table that has an order. Needs no Spark."""
+        """Replace a table that has an order by rows that are in this process. Needs no Spark."""
         stored = self.derived(table)
         return self._commit(stored, stored.write_in_order(rows, table.order_by), run)
 
     def replace_rows(self, table: DerivedTable, rows: Sequence[Mapping[str, Any]], run: int) -> int:
-        """As `replace`, with a few rows, in their order. Needs no Spark."""
+        """Replace a table by a few rows, and keep their order. Needs no Spark."""
         stored = self.derived(table)
         return self._commit(stored, stored.write_rows(rows), run)
 
     def _commit(self, stored: StoredTable, files: Sequence[DataFile], run: int) -> int:
         if stored.transaction(_RUN) >= run:
             raise PipelineError(
-                f"{stored.path}: another process has made this table meanwhile; run one at a time"
+                f"{stored.path}: another process has made this table meanwhile; run one process at a time"
             )
         stored.replace(files, Transaction(_RUN, run))
         return sum(file.rows for file in files)
@@ -141,12 +141,12 @@ class Dataset:
         return self.derived(table).read(spark)
 
     def read_run(self, spark: SparkSession, tables: Sequence[DerivedTable]) -> dict[str, DataFrame]:
-        """The tables of a command by name; none if they are not of one run, because it was interrupted."""
+        """The tables of a command by name. Empty if a run was interrupted before it made all tables."""
         logs = self.logs_of_run(tables)
         return {table.name: self.derived(table).read(spark, log=log) for table, log in logs.items()}
 
     def logs_of_run(self, tables: Sequence[DerivedTable]) -> dict[DerivedTable, DeltaTable]:
-        """The logs of the tables of a command; none if they are not of one run."""
+        """The logs of the tables of a command. Empty if one run has not made all tables."""
         logs = {table: self.derived(table).log() for table in tables if self.derived(table).exists}
         runs = {log.transaction_version(_RUN) for log in logs.values()}
         return {} if len(logs) < len(tables) or len(runs) > 1 else logs

@@ -1,7 +1,7 @@
-"""Delta tables: Spark writes and reads the files, the package deltalake keeps the log that says which count.
+"""Delta tables. Spark writes and reads the files. The package deltalake keeps the log, which names the files.
 
-A file belongs to a table once a commit names it. So no reader, of this package or another, sees a file that
-is half written or that a killed process has left.
+A file belongs to a table when a commit in the log names it. So no reader sees a file that is half written, or
+a file that a killed process has left. This is true of the readers of other packages, too.
 
 Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 """
@@ -47,7 +47,7 @@ class DataFile:
     date: str | None
 
     def added(self) -> AddAction:
-        """The part of a commit that makes the file count."""
+        """The part of a commit that adds the file to the table."""
         partition = {} if self.date is None else {_DATE: self.date}
         return AddAction(
             self.path, self.size, partition, self.modified, True, json.dumps({"numRecords": self.rows})
@@ -60,7 +60,7 @@ class StoredTable:
 
     path: str
     schema: StructType
-    # The column whose day, in UTC, is the date that the table is partitioned by. None: no partitions.
+    # The table is partitioned by the day of this column, in UTC. None if it has no partitions.
     dated_by: str | None = None
 
     @property
@@ -80,13 +80,13 @@ class StoredTable:
         return self.log()
 
     def log(self) -> DeltaTable:
-        """Open the log at its newest version. Raises PipelineError if its columns are not those declared."""
+        """Open the log at its newest version. Raises PipelineError if it has other columns."""
         log = DeltaTable(self._uri)
         if log.schema() != self._columns:
             found = ", ".join(field.name for field in log.schema().fields)
             raise PipelineError(
                 f"{self.path}: another version of purgatory wrote this table, with the columns {found}; "
-                "run the command that makes it again, or compact the journal into a new directory"
+                "run again the command that makes it, or compact the journal into a new directory"
             )
         return log
 
@@ -95,9 +95,9 @@ class StoredTable:
         return (DeltaTable(self._uri).transaction_version(application) or 0) if self.exists else 0
 
     def write(self, frame: DataFrame) -> list[DataFile]:
-        """Write the rows of a frame to files that are in no commit yet. Returns those that have rows.
+        """Write the rows of a frame to files that are in no commit yet. Returns the files that have rows.
 
-        Raises TypeError if its columns are not the declared ones, in any order.
+        Raises TypeError as `check` does.
         """
         self.check(frame)
         folder = self._new_folder()
@@ -106,8 +106,8 @@ class StoredTable:
         return self._files(folder)
 
     def write_in_order(self, rows: pa.Table, order_by: Sequence[str]) -> list[DataFile]:
-        """As `write_table`, to one file in this order, with nulls first."""
-        # Arrow sorts nulls last, so whether there is a value is sorted first.
+        """Write rows to one file, sorted by these columns, with nulls first. The file is in no commit yet."""
+        # Arrow sorts nulls last. So the rows are sorted first by whether the column has a value.
         keys = {name: key for each in order_by for name, key in _keys(each, rows[each])}
         order = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
         return self.write_table(rows.take(order))
@@ -119,7 +119,7 @@ class StoredTable:
     def write_table(self, rows: pa.Table) -> list[DataFile]:
         """Write rows, in their order, to one file for each date. The files are in no commit yet.
 
-        Needs no Spark. Raises ValueError if a column has nulls that may have none.
+        Needs no Spark. Raises ValueError if a column has nulls and is declared without nulls.
         """
         folder = self._new_folder()
         if self.dated_by is None:
@@ -144,8 +144,8 @@ class StoredTable:
     ) -> None:
         """Commit the files, and read the log again.
 
-        Raises deltalake's CommitFailedError if the application has committed a transaction since the log was
-        read. The caller has to look whether it did before that.
+        Raises deltalake's CommitFailedError if the application has committed a transaction after the log was
+        read. The caller has to check that the log has no such transaction already.
         """
         log.create_write_transaction(
             [file.added() for file in files],
@@ -157,7 +157,7 @@ class StoredTable:
         log.update_incremental()
 
     def replace(self, files: Sequence[DataFile], transaction: Transaction) -> None:
-        """Commit the files as the whole table. Readers have the old table or the new one."""
+        """Replace the whole table by these files. Readers see the old table or the new table."""
         create_table_with_add_actions(
             self._uri,
             self._columns,
@@ -170,21 +170,21 @@ class StoredTable:
     def read(
         self, spark: SparkSession, dates: Collection[date] | None = None, log: DeltaTable | None = None
     ) -> DataFrame:
-        """The committed rows, of these dates or of all. Empty if there is no table."""
+        """The committed rows of these dates, or of all dates. Empty if there is no table."""
         return self.read_files(spark, self.paths(dates, log))
 
     def read_files(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         """The rows in files of the table, committed or not."""
         if not paths:
-            # With a limit of 0 Spark knows that the frame is empty before it runs.
+            # With a limit of 0, Spark knows that the frame is empty before it runs.
             return spark.createDataFrame([], self.schema).limit(0)
         stored = StructType([field for field in self.schema if field.name not in self._partitions])
         frame = spark.read.schema(stored).parquet(*map(_address, paths))
-        # The date is in the names of directories, and in the log; this is the same date.
+        # The files have no date: it is in the names of directories, and in the log. So it is computed again.
         return frame if self.dated_by is None else frame.withColumn(_DATE, F.to_date(self.dated_by))
 
     def paths(self, dates: Collection[date] | None = None, log: DeltaTable | None = None) -> list[str]:
-        """The paths of the committed files, of these dates or of all. Empty if there is no table."""
+        """The paths of the committed files of these dates, or of all dates. Empty if there is no table."""
         if log is None:
             if not self.exists:
                 return []
@@ -197,11 +197,11 @@ class StoredTable:
         return [path for path, day in zip(paths, days, strict=True) if day in dates]
 
     def path_of(self, file: str) -> str:
-        """The absolute path of a file of the table, by its path in the directory of the table."""
+        """The absolute path of a file. `file` is its path in the directory of the table."""
         return os.path.join(os.path.abspath(self.path), file)
 
     def rows(self, log: DeltaTable | None = None) -> pa.Table:
-        """All committed rows of a table that has few, and is not partitioned. Needs no Spark."""
+        """All committed rows of a small table that has no partitions. Needs no Spark."""
         columns = pa.schema(self._columns.to_arrow())
         # `to_pyarrow_table` would import pandas, which takes a second.
         files = map(pq.ParquetFile, self.paths(log=log))
@@ -220,12 +220,12 @@ class StoredTable:
         return [] if self.dated_by is None else [_DATE]
 
     def check(self, frame: DataFrame) -> None:
-        """Raise TypeError if the columns of a frame are not the declared ones, in any order."""
+        """Raise TypeError unless a frame has the declared columns. Their order does not matter."""
         found, declared = _types(frame.schema), _types(self.schema)
         if found != declared:
             raise TypeError(
-                f"{self.path}: found the columns {sorted(found - declared)}, and {sorted(declared - found)} "
-                "are declared instead"
+                f"{self.path}: found the columns {sorted(found - declared)} in place of the declared columns "
+                f"{sorted(declared - found)}"
             )
 
     def _new_folder(self) -> Path:
@@ -259,10 +259,10 @@ def _keys(name: str, column: pa.ChunkedArray) -> list[tuple[str, pa.ChunkedArray
 
 
 def _types(columns: StructType) -> set[tuple[str, str]]:
-    """The columns without their order, and without which of them may be null: Spark does not know that."""
+    """The names and types of the columns. Spark does not know which columns may be null."""
     return {(field.name, field.dataType.simpleString()) for field in columns}
 
 
 def _address(path: str | Path) -> str:
-    """A path for Spark, which could else take it for one of its default file system."""
+    """A path for Spark. Without ``file:``, Spark would look for the path in its default file system."""
     return f"file:{path}"

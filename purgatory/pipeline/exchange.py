@@ -1,8 +1,8 @@
-"""One pass over the files of a dataset, in which no row passes through Java.
+"""One pass over the files of a dataset. No row passes through Java.
 
-Workers read the files and condense their rows by columns, with Arrow. What is left of a group, such as a
-minute, is then sent to one worker, which merges it. Spark splits the work, carries the condensed rows as
-bytes, and repeats what was lost with a worker.
+Workers read the files, and condense their rows with Arrow. Then all condensed rows of a group, such as a
+minute, go to one worker, which merges them. Spark splits the work, carries the condensed rows as bytes, and
+repeats the work of a worker that was lost.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from pyspark import SparkContext
 
 from purgatory.journal.schema import SCHEMAS
 
-# A task reads files of about so many bytes, and merges what is left of about so many.
+# In bytes. The files that one task reads have about this size together. The same number of tasks merge.
 _TASK_SIZE: Final = 32 << 20
-# Rows that are condensed at a time.
+# The number of rows that are condensed at a time.
 _CHUNK: Final = 1 << 17
 
-# The name of a part, and condensed rows of it.
+# The name of a part, and some of its condensed rows.
 Exchanged = tuple[str, pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is to be found in the rows of one table of the journal. The functions run in the workers."""
+    """A part of the pass: it makes a result of one table of the journal. Its functions run in the workers."""
 
     name: str
     table: str
     # The columns of the table that it reads.
     reads: tuple[str, ...]
-    # Makes few rows of some rows of the table.
+    # Condenses some rows of the table to few rows.
     condense: Callable[[pa.Table], pa.Table]
-    # All condensed rows that are equal in these columns, texts and whole numbers, are merged together.
+    # Condensed rows that are equal in these columns are merged together. The columns are texts or integers.
     group: tuple[str, ...]
-    # Makes the result of all condensed rows of some groups, which come in any order.
+    # Makes the result of some groups from all their condensed rows, which come in any order.
     merge: Callable[[pa.Table], pa.Table]
 
     @property
@@ -55,10 +55,10 @@ class Part:
 def gather(
     context: SparkContext, files: Mapping[str, Sequence[str]], parts: Sequence[Part]
 ) -> Mapping[str, pa.Table]:
-    """The results of each part, by its name, with all groups; the rows are in no order.
+    """Make one pass over the files. Returns the result of each part, by its name. Its rows are in no order.
 
-    `files` has the paths of the files of each table. A worker holds the condensed rows of one task, and the
-    memory of this process the results.
+    `files` has the paths of the files of each table. A worker holds the condensed rows of one task in memory.
+    This process holds the results in memory.
     """
     sizes = {path: os.path.getsize(path) for of_table in files.values() for path in of_table}
     # Each task gets large and small files.
@@ -81,15 +81,16 @@ def gather(
 def condense(
     parts: Sequence[Part], tasks: int, files: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[int, Exchanged]]:
-    """Condense the rows of the files, each a table and a path, for so many tasks that merge.
+    """Condense the rows of the files for the tasks that merge. `tasks` is the number of these tasks.
 
-    Gives the number of a task, from 0, and what it gets.
+    A file is a pair of its table and its path. Yields pairs: the number of a task, from 0, and condensed rows
+    for this task.
     """
     condensed: dict[str, list[pa.Table]] = {part.name: [] for part in parts}
     for table, path in files:
         own = [part for part in parts if part.table == table]
         columns = sorted({name for part in own for name in part.reads})
-        # Spark gives each core a task.
+        # One thread is enough, because Spark gives each core a task.
         for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=columns, use_threads=False):
             rows = pa.Table.from_batches([batch])
             for part in own:
@@ -103,7 +104,7 @@ def condense(
 
 
 def merge(parts: Sequence[Part], exchanged: Iterable[tuple[int, Exchanged]]) -> Iterator[Exchanged]:
-    """Merge what one task gets. Gives the results of the parts of which it got rows."""
+    """Merge the condensed rows that one task got. Yields a result for each part that has such rows."""
     received: dict[str, list[pa.Table]] = {}
     for _, (name, rows) in exchanged:
         received.setdefault(name, []).append(rows)
@@ -113,7 +114,7 @@ def merge(parts: Sequence[Part], exchanged: Iterable[tuple[int, Exchanged]]) -> 
 
 
 def hashes(rows: pa.Table) -> NDArray[np.uint64]:
-    """64 bits for each row, without nulls: those of equal rows are equal, in every process."""
+    """A hash of 64 bits for each row. Equal rows have equal hashes, in every process. Rows have no nulls."""
     hashes = np.zeros(rows.num_rows, np.uint64)
     for column in rows.columns:
         if pa.types.is_string(column.type):
@@ -123,7 +124,7 @@ def hashes(rows: pa.Table) -> NDArray[np.uint64]:
             values = codes[texts.indices.to_numpy()]
         else:
             values = column.to_numpy().astype(np.uint64)
-        # Fibonacci hashing: the upper bits depend on all bits. Minutes alone have equal lower bits.
+        # Fibonacci hashing: the upper bits depend on all bits. The lower bits of all minutes are equal.
         hashes = (hashes ^ values) * np.uint64(0x9E3779B97F4A7C15)
         hashes ^= hashes >> np.uint64(32)
     return hashes

@@ -21,7 +21,7 @@ from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.transforms.segments import UnreadableError, rows_of
 from purgatory.pipeline.transforms.validation import reasons
 
-# In bytes of memory. A worker writes its rows when it has so many.
+# In bytes of memory. A worker writes its rows when they take more than this.
 _WRITE_SIZE: Final = 256 << 20
 
 # Positions of rows in a segment.
@@ -30,11 +30,11 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ReadSegment:
-    """What was read of a segment: rows = kept + duplicates + refused."""
+    """The counts of a segment that was read: rows = kept + duplicates + refused."""
 
-    # The path.
+    # The path of the segment.
     source: str
-    # Why it could not be read; None if it could. Then it has no rows.
+    # Why the segment could not be read, and so has no rows. None if it could be read.
     problem: str | None = None
     kept: int = 0
     duplicates: int = 0
@@ -60,7 +60,7 @@ class Intake:
 
     @classmethod
     def of(cls, parts: Iterable[Intake]) -> Intake:
-        """What several workers did."""
+        """Add up the intakes of several workers."""
         segments: list[ReadSegment] = []
         rows: list[DataFile] = []
         quarantine: list[DataFile] = []
@@ -74,11 +74,11 @@ class Intake:
 def take_in(
     dataset: Dataset, table: Table, batch: int, drop: Mapping[str, Positions], paths: Iterable[str]
 ) -> Iterator[Intake]:
-    """Read the segments, and write their rows: the part that runs in the workers.
+    """Read the segments, and write their rows. This function runs in the workers.
 
-    The rows at the positions `drop` of a path are duplicates, and not written. A row that is refused goes to
-    the quarantine, as one of this `batch`. The root of the dataset must be absolute: a worker has a working
-    directory of its own.
+    `drop` has the positions of the duplicates in each path. Duplicates are not written. A refused row goes to
+    the quarantine, with the number of this `batch`. The root of the dataset must be an absolute path, because
+    a worker has a working directory of its own.
     """
     segments: list[ReadSegment] = []
     kept: list[pa.Table] = []
@@ -135,7 +135,7 @@ def _quarantined(source: str, rows: pa.Table, why: pa.ChunkedArray, table: Table
 
 
 def _printable(rows: pa.Table) -> pa.Table:
-    """The rows with instants as text: Python has none outside of the years from 1 to 9999."""
+    """The rows, with instants as text: Python has no instants outside of the years from 1 to 9999."""
     instants = [field for field in rows.schema if pa.types.is_timestamp(field.type)]
     for instant in instants:
         text = rows[instant.name].cast(pa.string())

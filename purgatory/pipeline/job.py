@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 
 class Job(Protocol):
-    """A command. Each is a module in `jobs`, and listed in `jobs.JOBS`."""
+    """A command. Each command is a module in `jobs`, and `jobs.JOBS` lists it."""
 
     @property
     def NAME(self) -> str: ...
@@ -28,4 +28,4 @@ class Job(Protocol):
         """Raise PipelineError if there is nothing to work on. It is called before Spark starts."""
 
     def run(self, spark: SparkSession, options: argparse.Namespace, /) -> int | None:
-        """Run the command. Returns its exit status, None for 0. Raises PipelineError if it cannot run."""
+        """Run the command. Returns its exit status, or None for 0. Raises PipelineError if it cannot run."""

@@ -20,7 +20,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class Segment:
     """A file of a journal, as it was when its directory was listed."""
 
-    # The name is unique, wherever the journal is moved.
+    # The name is unique. It stays the same when the journal is moved.
     name: str
     path: str
     # In bytes.
@@ -30,27 +30,26 @@ class Segment:
 
 
 def segments(journal: str, table: str) -> Sequence[Segment]:
-    """As `files`, by name; of several files with one name, the largest.
+    """The files of one table, by name; see `files`. If several files have one name, returns the largest.
 
-    The others may be copies that are not complete.
+    The smaller files may be incomplete copies.
     """
     found = {file.name: file for file in sorted(files(journal, table), key=lambda file: file.size)}
     return [found[name] for name in sorted(found)]
 
 
 def files(journal: str, table: str) -> Sequence[Segment]:
-    """The files of one table, by path. `journal` is a directory, or a pattern for several.
+    """The files of one table, by path. `journal` is a directory, or a pattern for several directories.
 
-    Leaves out files that are not closed yet: a writer gives a file its name, which ends in ``.parquet`` and
-    begins neither with a dot nor with an underscore, when it is complete. Raises PipelineError if no
-    directory has this table.
+    Leaves out files that are not complete. The name of a complete file ends in ``.parquet``, and begins
+    neither with a dot nor with an underscore. Raises PipelineError if no directory has this table.
     """
     found = []
     for folder in _folders(journal, table):
         for entry in os.scandir(folder):
             if entry.name.startswith((".", "_")) or not entry.name.endswith(".parquet"):
                 continue
-            # It may be moved meanwhile.
+            # The file may be moved meanwhile.
             with suppress(FileNotFoundError):
                 status = entry.stat()
                 if stat.S_ISREG(status.st_mode):

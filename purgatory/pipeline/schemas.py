@@ -1,7 +1,7 @@
 """The tables that `compact` fills. `purgatory.journal.schema` explains the columns that come from a journal.
 
-Frames that are read have these columns in this order. Spark takes every column of a file for nullable; that
-the others have no nulls is ensured by `compact`.
+A frame that is read has these columns in this order. Spark treats every column of a file as nullable. But
+`compact` makes sure that a column has no nulls unless it is declared as nullable here.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ QUARANTINE: Final = StructType(
     ]
 )
 
-# A row for each time that a file was read. If it can be read: rows = kept + duplicates + quarantined.
+# One row for each reading of a file. If the file could be read, rows = kept + duplicates + quarantined.
 SEGMENTS: Final = StructType(
     [
         _TABLE,
-        # The name of the file, which is unique: a segment is known by it, wherever its journal was moved.
+        # The name of the file. It is unique, and stays the same when the journal is moved.
         StructField("name", StringType(), nullable=False),
         # The path, the size in bytes and the time of the last change of the file, before it was read.
         StructField("source", StringType(), nullable=False),
@@ -71,7 +71,7 @@ SEGMENTS: Final = StructType(
         _BATCH,
     ]
 )
-# Those that count rows.
+# The columns of SEGMENTS that count rows.
 ROW_COUNTS: Final = ("rows", "kept", "duplicates", "quarantined")
 
 
@@ -91,7 +91,7 @@ class Table:
     identity: tuple[str, ...] = ()
 
 
-# An operation has one start, so duplicates have the same date, and only that date is searched for them.
+# Duplicates have the same start, and so the same date. Only that date is searched for duplicates.
 OPERATIONS_TABLE: Final = Table(
     schema.OPERATIONS,
     OPERATIONS,

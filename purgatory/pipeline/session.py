@@ -23,26 +23,27 @@ _QUICK_COMPILER: Final = "-XX:TieredStopAtLevel=1"
 
 _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
-    # So that pyarrow and other readers get the same timestamps as from a journal.
+    # With this type, pyarrow and other readers get the same timestamps as from a journal.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.compression.codec": "zstd",
     # The rows of some frames are whole files, so batches are limited by bytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),
-    # Else each column expression makes four more calls to Java, about its source line.
+    # With debugging, each column expression makes four more calls to Java, about its source line.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # A task reads so much. `compact` writes files of about this size; small files are read together.
+    # A task reads this many bytes. `compact` writes files of about this size. Small files are read together.
     "spark.sql.files.maxPartitionBytes": "32m",
     "spark.sql.files.openCostInBytes": "1m",
-    # Files are looked at by the driver, which has their paths, and not by a job.
+    # The driver has the paths of the files. So the driver looks at the files itself, and starts no job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.ui.enabled": "false",
     _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }
 
-# With a master on this machine the driver uses loopback; it might else choose the address of a dead network.
+# If the master is on this machine, the driver uses loopback. Otherwise the driver might choose the address of
+# a network that is down.
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _ON_THIS_MACHINE: Final = ("local", "spark://127.0.0.1:", "spark://localhost:")
-# With no cluster the workers have this package and the driver's PySpark.
+# Without a cluster, the workers have this package and the driver's PySpark.
 _DAEMON: Final = {"spark.python.daemon.module": "purgatory.pipeline.daemon"}
 
 
@@ -58,8 +59,8 @@ def spark_session(
     """Open a Spark session at `master` until the block ends. Times are UTC.
 
     With `progress`, Spark draws a bar on standard error for stages longer than half a second. In a session
-    that is `short` Java compiles what it runs quickly, and does not optimize it. `settings` override the
-    defaults of this module. Raises JavaMissingError if there is no Java.
+    that is `short`, Java compiles fast, and does not optimize. `settings` override the defaults of this
+    module. Raises JavaMissingError if there is no Java.
     """
     with java_home() as home, _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=_python()):
         chosen = _SETTINGS | {"spark.ui.showConsoleProgress": str(progress).lower()}
@@ -76,7 +77,7 @@ def spark_session(
         try:
             yield spark
         finally:
-            # If its Java process has ended, stopping fails; the error of the block is the one to raise.
+            # If the Java process has ended, `stop` fails. The error of the block says more than this error.
             with (
                 suppress(Py4JError, ConnectionError),
                 warnings.catch_warnings(action="ignore", category=RuntimeWarning),
@@ -85,7 +86,7 @@ def spark_session(
 
 
 def _python() -> str:
-    """The Python of Spark's workers: this one, unless PYSPARK_PYTHON names another."""
+    """The Python of Spark's workers: this Python, unless PYSPARK_PYTHON names another Python."""
     return os.environ.get("PYSPARK_PYTHON", sys.executable)
 
 

@@ -1,4 +1,4 @@
-"""Fits Spark's settings to the size of the data. Its defaults are for more data than most journals have."""
+"""Fits Spark's settings to the size of the data. The defaults are for more data than most journals have."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import TABLES
 
-# In bytes of Parquet files. A partition after a shuffle has about so many.
+# In bytes of Parquet files. A partition after a shuffle has about this size.
 _PARTITION_SIZE: Final = 4 << 20
-# Up to this size, to compile a plan, and to plan again after each stage, costs more than it saves.
+# Up to this size, it costs more than it saves to compile a plan, and to plan again after each stage.
 _SMALL_SIZE: Final = 8 << 20
-# In `compact` Java has nothing to do with rows, unless there are duplicates. Up to this size, what its
-# optimizing compiler takes is more than it saves even then.
+# In `compact`, Java processes no rows unless there are duplicates. Up to this size, the optimizing compiler
+# of Java takes more time than it saves, even if there are duplicates.
 _SHORT_SIZE: Final = 64 << 20
 
 _PLAN_ONCE: Final = {
@@ -31,7 +31,7 @@ _AS_USUAL: Final = {
 
 
 def is_short(options: argparse.Namespace) -> bool:
-    """Whether a command with these options has so little for Java to do that its session is short."""
+    """Whether the session of a command with these options is short: Java has little to do in it."""
     if options.job.NAME == "compact":
         added = sum(each.size for table in TABLES for each in segments(options.journal, table.name))
         return bool(added + options.dataset.size <= _SHORT_SIZE)
@@ -39,7 +39,7 @@ def is_short(options: argparse.Namespace) -> bool:
 
 
 def fit(spark: SparkSession, size: int) -> None:
-    """Prepare a session for work on so many bytes of Parquet files. What the user has set, stays."""
+    """Prepare a session for Parquet files of `size` bytes. Keeps the settings that the user has given."""
     context = spark.sparkContext
     partitions = max(context.defaultParallelism, -(-size // _PARTITION_SIZE))
     settings = _PLAN_ONCE if size <= _SMALL_SIZE else _AS_USUAL

@@ -31,13 +31,13 @@ from purgatory.pipeline.replay.recommendation import ReplayedSetting
 
 @dataclass(frozen=True, slots=True)
 class DerivedTable:
-    """A table that a command makes from the compacted ones, each time anew."""
+    """A table that a command makes from the compacted tables. Each run replaces it."""
 
     # The directory of the command's tables in the dataset.
     folder: str
     name: str
     columns: StructType
-    # The order of its rows, which are then in one file. Empty: many files, in no order.
+    # The order of the rows. If the table has an order, all rows are in one file.
     order_by: tuple[str, ...]
 
 
@@ -47,7 +47,7 @@ _MICROSECONDS: Final = LongType()
 _REAL: Final = DoubleType()
 _FLAG: Final = BooleanType()
 _INSTANT: Final = TimestampType()
-# By the type of a field, which may also be None.
+# The type of a column, by the type of a field. The field may also be None.
 _OF_FIELDS: Final = {str: _TEXT, int: LongType(), float: _REAL, bool: _FLAG, datetime: _INSTANT}
 
 
@@ -60,10 +60,10 @@ def _fields(row: type) -> dict[str, DataType]:
     return {name: _OF_FIELDS[(get_args(hint) or (hint,))[0]] for name, hint in get_type_hints(row).items()}
 
 
-# Of tables by minute: summarize.coverage, gaps.
+# The columns that tables by minute have; see summarize.coverage and gaps.
 _COVERED: Final = {"since": _INSTANT, "until": _INSTANT, "partial": _FLAG, "incomplete": _FLAG}
 
-# `summarize`: summarize.gaps, minutes, pending, hottest_keys, fan_out.
+# The tables of `summarize`; see summarize.gaps, minutes, pending, hottest_keys and fan_out.
 GAP_MINUTES: Final = DerivedTable(
     "summary",
     "gaps",
@@ -135,7 +135,8 @@ FAN_OUT: Final = DerivedTable(
 )
 SUMMARY_TABLES: Final = (GAP_MINUTES, MINUTES, PENDING, HOTTEST_KEYS, FAN_OUT)
 
-# `advise`: advise.survival, effects, verdict. A kind comes before its keys, because null sorts first.
+# The tables of `advise`; see advise.survival, effects and verdict. A kind comes before its keys, because null
+# sorts first.
 _STRATUM: Final = {"purgatory": _TEXT, "kind": _TEXT, "key": _TEXT}
 # A curve has a row for each distinct wait, too many for one file.
 CURVES: Final = DerivedTable(
@@ -173,7 +174,7 @@ VERDICTS: Final = DerivedTable(
 )
 ADVICE_TABLES: Final = (CURVES, TIMEOUTS, EFFECTS, VERDICTS)
 
-# `replay`: replay.settings, recommendation.
+# The tables of `replay`; see replay.settings and recommendation.
 SETTINGS: Final = DerivedTable(
     "replay",
     "settings",

@@ -13,7 +13,7 @@ class Counts:
     """The counts of segments and of their rows: rows = kept + duplicates + quarantined."""
 
     files: int = 0
-    # Those of the files that could not be read. Their rows are unknown, and not counted.
+    # The files that could not be read. The number of their rows is unknown, and is not in `rows`.
     unreadable_files: int = 0
     rows: int = 0
     kept: int = 0

@@ -16,19 +16,19 @@ def duration(microseconds: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent, rounded down to hundredths: 99.996 % are not all."""
+    """A share in percent, rounded down to hundredths, so that 99.996 % does not become 100 %."""
     # The share has an error of up to 1e-9.
     return f"{floor(10_000 * (share + 1e-9)) / 100:g} %"
 
 
 def more(operations: float) -> str:
-    """How many more operations, or fewer."""
+    """A difference of operations in words: 12 more, 12 fewer, or as many."""
     number = round(operations)
     return f"{abs(number):,} {'more' if number > 0 else 'fewer'}" if number else "as many"
 
 
 def less(microseconds: float) -> str:
-    """How much less time, or more."""
+    """A difference of time in words: 2.00 s less, or 2.00 s more."""
     return f"{duration(abs(microseconds))} {'less' if microseconds >= 0 else 'more'}"
 
 

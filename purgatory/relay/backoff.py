@@ -14,8 +14,8 @@ _LONGEST: Final = 5.0
 class Backoff:
     """Seconds to wait after each failure: twice as many each time, up to five.
 
-    Up to half of them are left out at random, so that the processes that a server has left do not come back
-    at the same instant.
+    A random part, up to half, is left out. So the processes that have lost a server do not all come back to
+    it at the same instant.
     """
 
     __slots__ = ("_failures",)

@@ -12,9 +12,9 @@ from purgatory.errors import PurgatoryError
 
 
 class RelayClosed(PurgatoryError):
-    """Raised when a relay that is not open cannot do what it is asked for.
+    """Raised when a relay is asked for something that it can do only while it is open.
 
-    Also raised by `Relay.signalled` when the relay ends before the engine has taken the signal.
+    Also raised by `Relay.signalled` when the relay ends before the transport has taken the signal.
     """
 
 

@@ -11,22 +11,22 @@ from anyio.abc import TaskStatus
 
 from purgatory._cancellation import Foreign
 from purgatory.relay.backoff import Backoff
-from purgatory.relay.engine import Engine
 from purgatory.relay.errors import RelayClosed, described, in_time
 from purgatory.relay.outbox import Outbox
+from purgatory.relay.transport import Transport
 
 logger: Final = logging.getLogger("purgatory.relay")
 
 
 @final
 class Flusher:
-    """Publishes what has gathered, one call of the engine at a time. What comes meanwhile gathers again.
+    """Publishes the signals that have gathered, one call of the transport at a time.
 
-    What could not be published within `timeout` seconds is published again, with what has come since.
+    After a failure, or after `timeout` seconds, it publishes the same again, with what has come since.
     """
 
-    def __init__(self, engine: Engine, sender: str, max_keys: int, timeout: float) -> None:
-        self._engine = engine
+    def __init__(self, transport: Transport, sender: str, max_keys: int, timeout: float) -> None:
+        self._transport = transport
         self._sender = sender
         self._max_keys = max_keys
         self._timeout = timeout
@@ -53,7 +53,7 @@ class Flusher:
         self._filled.set()
 
     def taken(self) -> asyncio.Future[None]:
-        """Done when the engine has taken everything that was added before this call."""
+        """Done when the transport has taken everything that was added before this call."""
         future = asyncio.get_running_loop().create_future()
         if self.over:
             future.set_exception(RelayClosed("the relay has ended, and signals nothing any more"))
@@ -62,11 +62,11 @@ class Flusher:
         return future
 
     def retry(self) -> None:
-        """The engine can be reached again: do not wait for the next attempt."""
+        """The transport can be reached again: do not wait for the next attempt."""
         self._reachable.set()
 
     async def run(self, *, task_status: TaskStatus[None]) -> NoReturn:
-        """Publish until cancelled. Raises what the first attempt raises, and is started when it succeeds."""
+        """Publish until cancelled. The first attempt starts it, or raises."""
         started = False
         backoff = Backoff()
         while True:
@@ -75,7 +75,7 @@ class Flusher:
             outbox, self._gathering = self._gathering, Outbox(self._max_keys)
             self._flying = outbox
             try:
-                with Foreign("the engine"):
+                with Foreign("the transport"):
                     await self._publish(outbox)
             except Exception as error:
                 self.failures += 1
@@ -103,15 +103,15 @@ class Flusher:
                         waiter.set_result(None)
 
     async def _publish(self, outbox: Outbox) -> None:
-        messages = outbox.messages(self._sender, self._engine.max_bytes)
-        if messages:
+        publications = outbox.publications(self._sender, self._transport.max_bytes)
+        if publications:
             with in_time(self._timeout, "publishing"):
-                await self._engine.publish(messages)
-        self.published += len(messages)
+                await self._transport.publish(publications)
+        self.published += len(publications)
         self.collapses += outbox.collapses
 
     def give_up(self) -> None:
-        """Publish nothing more. Those who wait for that get RelayClosed."""
+        """Publish nothing more. Tasks that wait in `taken` get RelayClosed."""
         self.over = True
         for outbox in (self._flying, self._gathering):
             for waiter in [] if outbox is None else outbox.waiters:

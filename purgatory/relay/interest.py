@@ -10,7 +10,7 @@ from typing import Final, cast, final
 
 from purgatory.relay.keys import SHARDS, Key, encoded, shard_of
 
-# The generation that no shard has.
+# The epoch that no shard has.
 _UNKNOWN: Final = 0
 
 # So many keys are looked at for each key that a batch may have. The others may not be watched any more.
@@ -21,17 +21,17 @@ _LOOKS: Final = 4
 class Shard:
     """The keys of one channel.
 
-    A new generation makes all values of the shard unknown, in O(1). `confirmed` says whether the server has
+    A new epoch makes all values of the shard unknown, in O(1). `confirmed` says whether the server has
     confirmed the subscription and the connection is not lost. Only then values can be fresh.
     """
 
-    __slots__ = ("channel", "confirmed", "entries", "generation", "queued", "turn")
+    __slots__ = ("channel", "confirmed", "entries", "epoch", "queued", "turn")
 
     def __init__(self, number: int) -> None:
         self.channel = f"{number:02x}"
         self.entries: dict[Key, Entry] = {}
         self.confirmed = False
-        self.generation = _UNKNOWN + 1
+        self.epoch = _UNKNOWN + 1
         self.queued = False
         # When anti-entropy makes it unknown, by the loop's clock.
         self.turn = 0.0
@@ -39,7 +39,7 @@ class Shard:
 
 @final
 class Entry:
-    """A key of the table. Its value is fresh while `fresh` is the generation of its shard."""
+    """A key of interest. Its value is fresh while `fresh` is the epoch of its shard."""
 
     __slots__ = ("fresh", "key", "queued", "shard")
 
@@ -52,21 +52,22 @@ class Entry:
 
 @final
 class Interest:
-    """The table of the keys that operations watch here, or have watched until a short while ago.
+    """The keys that operations watch here, or have watched until a short while ago: the keys of interest.
 
-    A value is fresh if a refresh of it has begun after the last signal and after the last gap. All others are
-    unknown. Those that are watched and unknown have to be refreshed: `take` gives them, in batches.
+    A value is fresh if a refresh of it has begun after the last signal and after the last gap. All other
+    values are unknown. A key that is watched and unknown has to be refreshed: `take` gives such keys, in
+    batches.
 
-    - A watched key is in the table. If its value is unknown, the key or its shard is queued, unless somebody
-      has taken it.
+    - A watched key is of interest. If its value is unknown, the key or its shard is queued, unless `take` has
+      given it.
     - A value of a shard without a confirmed subscription is never fresh.
-    - A key stays in the table until `forget`, so that a client who asks again soon finds a fresh value.
+    - A key stays of interest until `forget`, so that a client who asks again soon finds a fresh value.
 
-    What the purgatory tells of its keys is a hint, too: before a key is taken or forgotten, `watches` is
-    asked. So a hint that an exception has swallowed does no harm. `queued` is called when there is more to
-    take, and `wanted_changed` when a shard has got its first key or lost its last one. With `caching`, the
-    process has values of its own. Without it, operations look at the shared state itself, and a key is taken
-    in order to be checked.
+    What the purgatory tells of its keys is a hint, too: before it gives or forgets a key, it asks `watches`.
+    So a hint that an exception has swallowed does no harm. It calls `queued` when there is more to take, and
+    `wanted_changed` when a shard has got its first key or lost its last one. With `caching`, the process has
+    values of its own. Without it, operations look at the shared state itself, and a key is taken in order to
+    be checked.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Interest:
                 self._give_turn(shard)
                 self._wanted_changed()
         self._left.pop(known, None)
-        if self._caching and entry.fresh != shard.generation:
+        if self._caching and entry.fresh != shard.epoch:
             self._put(entry)
 
     def key_left(self, key: Hashable) -> None:
@@ -126,7 +127,7 @@ class Interest:
     # What makes values unknown
 
     def signalled(self, key: Key) -> None:
-        """The shared state of `key` has changed. A key that is not in the table costs one look-up."""
+        """The shared state of `key` has changed. A key that is not of interest costs one look-up."""
         entry = self.entries.get(key)
         if entry is not None:
             entry.fresh = _UNKNOWN
@@ -134,7 +135,7 @@ class Interest:
 
     def shard_signalled(self, shard: Shard) -> None:
         """The state of any key of `shard` may have changed. O(1)."""
-        shard.generation += 1
+        shard.epoch += 1
         self._give_turn(shard)
         if shard.entries and not shard.queued:
             self._shard_queue.append(shard)
@@ -159,15 +160,15 @@ class Interest:
             self.shard_signalled(shard)
 
     def take_turns(self) -> None:
-        """Anti-entropy: make those shards unknown that nothing has made unknown for long. O(shards)."""
+        """Anti-entropy: make each shard unknown that nothing else has made unknown for long. O(shards)."""
         now = self._clock()
         for shard in self.shards:
             if shard.entries and shard.turn <= now:
                 self.shard_signalled(shard)
 
     def _give_turn(self, shard: Shard) -> None:
-        # At different times for each shard and each process. What is left of the interval is for the pulse,
-        # which calls `take_turns` four times in an interval, or more often.
+        # At a different time for each shard and each process. The rest of the interval is for the pulse,
+        # which calls `take_turns` at least four times in an interval.
         shard.turn = self._clock() + random.uniform(0.5, 0.75) * self._anti_entropy
 
     # What is subscribed
@@ -177,7 +178,7 @@ class Interest:
         return [shard for shard in self.shards if shard.entries]
 
     def forget(self, before: float) -> None:
-        """Drop the keys that nobody watches, and whose last watcher left before then. O(keys without one)."""
+        """Drop the keys whose last watcher left before this time. O(keys without a watcher)."""
         # A copy, because a finalizer may park an operation in the middle of this.
         for key in list(self._left):
             if self._left.get(key, inf) >= before:
@@ -200,11 +201,11 @@ class Interest:
     def take(self, limit: int) -> list[Key]:
         """At most `limit` keys that are watched and unknown. If there are more, `waiting` is not 0.
 
-        They count as fresh from now on. Refresh and check them, or `give_back` what was not refreshed. If a
-        signal comes meanwhile, it makes a key unknown, and queues it once more.
+        They count as fresh from now on. Refresh and check them, or `give_back` the keys that were not
+        refreshed. A signal that comes meanwhile makes its key unknown, and queues it once more.
         """
         batch: list[Key] = []
-        # So neither a stream of signals holds up the shards, nor the other way round.
+        # So neither a stream of signals holds up the shards, nor do shards hold up signals.
         self._shards_first = not self._shards_first
         sources = [self._queued(), self._queued_with_shard()]
         if self._shards_first:
@@ -212,7 +213,7 @@ class Interest:
         looks = _LOOKS * limit
         for source in sources:
             for entry in source:
-                # Those of a shard that are queued by themselves, too, are taken from there.
+                # A key that is also queued by itself is taken from that queue.
                 if not entry.queued and self._begin(entry):
                     batch.append(entry.key)
                 looks -= 1
@@ -228,7 +229,7 @@ class Interest:
                 entry.fresh = _UNKNOWN
 
     def take_again(self, keys: Iterable[Key]) -> list[Key]:
-        """Those of `keys` that are watched and still unknown, as `take` gives them."""
+        """The keys among `keys` that are watched and still unknown, as `take` gives them."""
         entries = [self.entries.get(key) for key in keys]
         return [entry.key for entry in entries if entry is not None and self._begin(entry)]
 
@@ -257,12 +258,12 @@ class Interest:
     def _begin(self, entry: Entry) -> bool:
         """Whether the entry is watched and unknown. If so, it counts as fresh from now on."""
         key, shard = entry.key, entry.shard
-        if entry.fresh == shard.generation or self.entries.get(key) is not entry:
+        if entry.fresh == shard.epoch or self.entries.get(key) is not entry:
             return False
         if not self._watches(key):
             self._left.setdefault(key, self._clock())
             return False
-        entry.fresh = shard.generation if shard.confirmed else _UNKNOWN
+        entry.fresh = shard.epoch if shard.confirmed else _UNKNOWN
         return True
 
     def _check(self) -> None:
@@ -270,11 +271,9 @@ class Interest:
         current = {id(entry) for entry in self._current}
         for key, entry in self.entries.items():
             shard = entry.shard
-            assert shard.entries[key] is entry, "a key of the table is in its shard"
-            assert entry.fresh in (_UNKNOWN, *range(1, shard.generation + 1))
-            assert shard.confirmed or entry.fresh != shard.generation, (
-                "without a subscription, all is unknown"
-            )
+            assert shard.entries[key] is entry, "a key of interest is in its shard"
+            assert entry.fresh in (_UNKNOWN, *range(1, shard.epoch + 1))
+            assert shard.confirmed or entry.fresh != shard.epoch, "without a subscription, all is unknown"
             assert key in self._left or self._watches(key), "a key that nobody watches is forgotten later"
         assert sum(len(shard.entries) for shard in self.shards) == len(self.entries)
         assert [entry.queued for entry in self._queue] == [True] * len(self._queue)

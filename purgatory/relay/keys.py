@@ -1,7 +1,7 @@
 """Keys as they are between processes: an explicit encoding, and the shard of a key.
 
 A key is written as JSON: a str as a string, an int as a number, a tuple as an array, and bytes as an object
-such as ``{"hex":"00ff"}``. So a trigger of a database can write one, too. Nothing depends on `hash`, which
+such as ``{"hex":"00ff"}``. So a trigger of a database can write a key, too. Nothing depends on `hash`, which
 differs between processes, nor on pickle, which runs code.
 """
 
@@ -30,10 +30,10 @@ _PLAIN: Final = (str, int, bytes, tuple)
 def encoded(key: object) -> str:
     """`key` as JSON in ASCII, always the same text for equal keys.
 
-    Raises TypeError for anything but str, bytes, int and tuples of these. bool and float are refused because
-    1 == True == 1.0: in a dict, they are one key, and written they would be three. Subclasses are taken if
-    they compare as their base does, such as a NamedTuple or a StrEnum. Raises ValueError for a str with a
-    surrogate, which is no character.
+    Takes str, bytes, int and tuples of these, and raises TypeError for anything else. bool and float are
+    refused because 1 == True == 1.0: in a dict, they are one key, and as texts they would be three. An object
+    of a subclass is taken if it compares as its base does, such as a NamedTuple or a StrEnum. Raises
+    ValueError for a str with a surrogate, which is no character.
     """
     kind = type(key)
     if kind is not bool:

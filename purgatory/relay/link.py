@@ -1,4 +1,4 @@
-"""The connection to the engine: what is subscribed, what arrives, and whether anything does."""
+"""The connection to the transport: what is subscribed, what arrives, and whether anything does."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from anyio.abc import TaskStatus
 
 from purgatory._cancellation import Foreign
 from purgatory.relay.backoff import Backoff
-from purgatory.relay.engine import Engine
 from purgatory.relay.errors import described, in_time
 from purgatory.relay.interest import Interest, Shard
-from purgatory.relay.message import read
+from purgatory.relay.texts import read
+from purgatory.relay.transport import Transport
 
 logger: Final = logging.getLogger("purgatory.relay")
 
@@ -25,14 +25,14 @@ logger: Final = logging.getLogger("purgatory.relay")
 class Link:
     """Keeps a connection, with subscriptions to a channel of its own and to the shards that have keys.
 
-    It is the `Receiver` of the engine. Its own channel brings its heartbeats back. When none has arrived for
-    `heartbeat` seconds, it gives the connection up, whatever that looks like. A loss makes all values
-    unknown, and so does the confirmation of the subscriptions after it.
+    It is the `Receiver` of the transport. Its own channel brings its heartbeats back. When no heartbeat has
+    arrived for `heartbeat` seconds, it gives the connection up, though it may look alive. A loss makes all
+    values unknown. So does the confirmation of the subscriptions after the loss.
     """
 
     def __init__(
         self,
-        engine: Engine,
+        transport: Transport,
         interest: Interest,
         sender: str,
         clock: Callable[[], float],
@@ -40,7 +40,7 @@ class Link:
         heartbeat: float,
         on_connected: Callable[[], None],
     ) -> None:
-        self._engine = engine
+        self._transport = transport
         self._interest = interest
         self._sender = sender
         self._clock = clock
@@ -73,11 +73,11 @@ class Link:
         except ValueError as error:
             # It may be of a newer version, and mean any key.
             self.unreadable += 1
-            logger.warning("a message cannot be read, so all keys are looked at again: %s", error)
+            logger.warning("a publication cannot be read, so all keys are looked at again: %s", error)
             self.missed()
             return
         if arrival.sender == self._sender:
-            # Its own signals were dealt with when they were given.
+            # The relay has dealt with its own signals when they were given.
             if arrival.beat:
                 self._alive = self.last_beat = self._clock()
                 self.heard.set()
@@ -97,7 +97,7 @@ class Link:
 
     @property
     def hears(self) -> bool:
-        """Whether it is subscribed, and a heartbeat has arrived over this connection, and in time."""
+        """Whether it is subscribed, and a heartbeat has arrived in time over the present connection."""
         return self.connected and self.heard.is_set() and self._clock() - self._alive < self._heartbeat
 
     def wanted_changed(self) -> None:
@@ -106,7 +106,7 @@ class Link:
 
     def check(self) -> None:
         """Give up a connection that is silent. The pulse calls this three times in `heartbeat` seconds."""
-        # Two heartbeats have been sent since then. So it is noticed within `heartbeat` seconds.
+        # Two heartbeats have been sent since then. So silence is noticed within `heartbeat` seconds.
         if self._scope is not None and self._clock() - self._alive >= self._heartbeat * 2 / 3:
             self._scope.cancel()
 
@@ -166,17 +166,17 @@ class Link:
 
     async def _serve(self, *, task_status: TaskStatus[None]) -> NoReturn:
         try:
-            with Foreign("the engine"):
-                await self._engine.run(self, task_status=task_status)
-            raise ConnectionError("Engine.run has returned")
+            with Foreign("the transport"):
+                await self._transport.run(self, task_status=task_status)
+            raise ConnectionError("Transport.run has returned")
         except Exception as error:
             self._end = error
             raise
 
     async def _subscribe(self, more: list[str], shards: list[Shard]) -> None:
         # Heartbeats may go on although the server has ignored this request.
-        with in_time(self._heartbeat, "subscribing"), Foreign("the engine"):
-            await self._engine.subscribe([*more, *(shard.channel for shard in shards)])
+        with in_time(self._heartbeat, "subscribing"), Foreign("the transport"):
+            await self._transport.subscribe([*more, *(shard.channel for shard in shards)])
         self._interest.confirmed(shards)
 
     async def _follow(self) -> None:
@@ -184,8 +184,8 @@ class Link:
         unwanted = [shard for shard in self._interest.shards if shard.confirmed and not shard.entries]
         if unwanted:
             self._interest.unsubscribed(unwanted)
-            with in_time(self._heartbeat, "unsubscribing"), Foreign("the engine"):
-                await self._engine.unsubscribe([shard.channel for shard in unwanted])
+            with in_time(self._heartbeat, "unsubscribing"), Foreign("the transport"):
+                await self._transport.unsubscribe([shard.channel for shard in unwanted])
         wanted = [shard for shard in self._interest.wanted() if not shard.confirmed]
         if wanted:
             await self._subscribe([], wanted)

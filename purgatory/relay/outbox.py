@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import final
 
-from purgatory.relay.engine import Message
-from purgatory.relay.message import beat_text, keys_texts, shard_text
+from purgatory.relay.texts import beat_text, keys_texts, shard_text
+from purgatory.relay.transport import Publication
 
 
 @final
 class Outbox:
     """Signals that are published together, each key once.
 
-    From more than `max_keys` keys of one shard it makes "the whole shard". Others then look at more keys than
-    they need to, but memory stays bounded, and no signal is lost.
+    In place of more than `max_keys` keys of one shard, it signals the whole shard. Then other processes look
+    at more keys than necessary, but memory stays bounded, and no signal is lost.
     """
 
     __slots__ = ("_beat", "_max_keys", "_shards", "collapses", "waiters")
@@ -24,9 +24,9 @@ class Outbox:
         # Shard -> the encoded keys, in the order of the signals. None is the whole shard.
         self._shards: dict[int, dict[str, None] | None] = {}
         self._beat = False
-        # Those who want to know when the engine has taken it.
+        # Set when the transport has taken the signals.
         self.waiters: list[asyncio.Future[None]] = []
-        # How many shards there are whole.
+        # How many shards are signalled as a whole.
         self.collapses = 0
 
     def add(self, shard: int, key: str) -> None:
@@ -52,17 +52,17 @@ class Outbox:
         self._beat = self._beat or later._beat
         self.waiters += later.waiters
 
-    def messages(self, sender: str, max_bytes: int) -> list[Message]:
+    def publications(self, sender: str, max_bytes: int) -> list[Publication]:
         """What is to be published. The heartbeat goes to the sender's own channel."""
-        found: list[Message] = []
+        found: list[Publication] = []
         if self._beat:
-            found.append(Message(sender, beat_text(sender)))
+            found.append(Publication(sender, beat_text(sender)))
         for shard, keys in self._shards.items():
             channel = f"{shard:02x}"
             texts = None if keys is None else keys_texts(sender, keys, max_bytes)
             if texts is None:
                 texts = [shard_text(sender, shard)]
-            found += [Message(channel, text) for text in texts]
+            found += [Publication(channel, text) for text in texts]
         return found
 
     def _collapse(self, shard: int) -> None:

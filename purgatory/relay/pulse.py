@@ -14,9 +14,9 @@ from purgatory.relay.link import Link
 
 @final
 class Pulse:
-    """Sends heartbeats and looks for those that stay out, gives the shards their turns, and forgets keys.
+    """Sends heartbeats, notices when none comes back, gives the shards their turns, and forgets keys.
 
-    It beats three times in `heartbeat` seconds or more often, and four times in `anti_entropy` seconds.
+    It beats at least three times in `heartbeat` seconds, and at least four times in `anti_entropy` seconds.
     """
 
     def __init__(

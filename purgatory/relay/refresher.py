@@ -36,7 +36,7 @@ class Retries:
     __slots__ = ("_batches", "_failed")
 
     def __init__(self) -> None:
-        # When, a number that makes each entry different, the failures so far, and the keys.
+        # The time, a number that makes each entry different, the failures so far, and the keys.
         self._batches: list[tuple[float, int, int, list[Key]]] = []
         self._failed = 0
 
@@ -45,11 +45,11 @@ class Retries:
 
     @property
     def due(self) -> float | None:
-        """When the next one is due."""
+        """When the next batch is due."""
         return self._batches[0][0] if self._batches else None
 
     def add(self, keys: list[Key], failures: int, now: float) -> None:
-        """`keys` have failed, after so many failures before."""
+        """`keys` have failed, after this many earlier failures."""
         middle = (len(keys) + 1) // 2
         for half in filter(None, (keys[:middle], keys[middle:])):
             self._failed += 1
@@ -66,8 +66,8 @@ class Retries:
 class Refresher:
     """Refreshes the keys that are watched and unknown, in batches, one call at a time, and checks them.
 
-    A call that raises or lasts longer than `timeout` is reported, and its keys are tried again: the others
-    go on meanwhile. Only when calls fail one after the other, it waits between them.
+    A call that raises or lasts longer than `timeout` is reported, and its keys are tried again. Meanwhile the
+    other keys go on. Only when several calls in a row fail, it waits between them.
     """
 
     def __init__(

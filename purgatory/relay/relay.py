@@ -18,7 +18,6 @@ from anyio.abc import TaskStatus
 from purgatory._cancellation import Foreign, part, uninterrupted
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.purgatory import Purgatory
-from purgatory.relay.engine import Engine
 from purgatory.relay.errors import RelayClosed, described
 from purgatory.relay.flusher import Flusher
 from purgatory.relay.interest import Interest
@@ -27,6 +26,7 @@ from purgatory.relay.link import Link
 from purgatory.relay.pulse import Pulse
 from purgatory.relay.refresher import Refresh, Refresher
 from purgatory.relay.statistics import RelayStatistics
+from purgatory.relay.transport import Transport
 
 logger: Final = logging.getLogger("purgatory.relay")
 
@@ -34,39 +34,40 @@ logger: Final = logging.getLogger("purgatory.relay")
 class Relay:
     """Carries signals between purgatories in different processes.
 
-    ``async with Purgatory("polls") as polls, Relay(polls, engine, refresh=load) as relay``. After a change of
-    the shared state, call `signal` with its key. Whoever waits for the key is checked, in all processes.
+    ``async with Purgatory("polls") as polls, Relay(polls, transport, refresh=load) as relay``. After a change
+    of the shared state, call `signal` with its key. All processes check the operations that wait for the key.
 
-    The promise: **if the state is written before the signal, no waiter misses it.** It sees the change within
-    the time that a message, a call of `refresh` and the checks take. If the message was lost, it sees it as
-    soon as the loss is detected and repaired, and at the latest after `anti_entropy` seconds and a refresh. A
-    signal may wake a waiter several times, or for nothing, so a condition looks at the state. Signals have
-    no order, and carry nothing.
+    The promise: **if the state is written before the signal, no waiter misses it.** A waiter sees the change
+    within the time of a publication, a call of `refresh` and the checks. If the publication was lost, the
+    waiter sees the change as soon as the loss is detected and repaired, and at the latest after
+    `anti_entropy` seconds and a refresh. A signal may wake a waiter several times, or for nothing, so a
+    condition looks at the state. Signals have no order, and carry nothing.
 
     ``await refresh(keys)`` brings the shared state of `keys` into this process, where `try_complete` looks
-    at it. There is one call at a time, of at most `max_batch` keys, those that are watched here. It must read
-    what was written last: from the primary, and not from a cache. The keys are refreshed and then checked: on
-    a signal; when they are watched and the value is unknown; when the subscription is confirmed; when the
-    connection is lost, or silent; when the engine has missed messages; and, with jitter, within each
-    `anti_entropy` seconds. A call that raises or lasts longer than `anti_entropy` seconds is logged, and made
-    again. Without `refresh`, the keys are only checked: then conditions look at the shared state itself.
+    at it. There is one call at a time, for at most `max_batch` keys that are watched here. It must read the
+    state that was written last: from the primary, and not from a cache. The keys are refreshed and then
+    checked: on a signal; when they are watched and the value is unknown; when the subscription is confirmed;
+    when the connection is lost, or silent; when the transport has missed publications; and, with jitter,
+    within each `anti_entropy` seconds. A call that raises or lasts longer than `anti_entropy` seconds is
+    logged, and made again. Without `refresh`, the keys are only checked: then conditions look at the shared
+    state itself.
 
     Keys are str, bytes, int and tuples of these. With a relay, the purgatory refuses other keys (TypeError).
 
-    The relay sends heartbeats to itself. When none arrives for `heartbeat` seconds, or a connection is not
-    there after that time, it connects anew. It stays subscribed to a key for `linger` seconds after its last
-    watcher has gone. When more than `max_keys` keys of one of the 256 shards wait to be published, the signal
-    is for the whole shard.
+    The relay sends heartbeats to itself. It connects anew when no heartbeat arrives for `heartbeat` seconds,
+    and when a connection takes longer than that. It stays subscribed to a key for `linger` seconds after the
+    last watcher of the key has gone. When more than `max_keys` keys of one of the 256 shards wait to be
+    published, the signal is for the whole shard.
 
-    Entering connects, and returns when the first heartbeat is back. It raises what the engine raises when
-    that fails, and TimeoutError when no heartbeat comes back. Later the relay connects again by itself.
-    Raises ValueError for a number that is not positive.
+    Entering connects, and returns when the first heartbeat is back. It raises what the transport raises when
+    it cannot connect, and TimeoutError when no heartbeat comes back. Later the relay connects again by
+    itself. Raises ValueError for a number that is not positive.
     """
 
     def __init__(
         self,
         purgatory: Purgatory,
-        engine: Engine,
+        transport: Transport,
         *,
         refresh: Refresh | None = None,
         heartbeat: float = 10.0,
@@ -81,7 +82,7 @@ class Relay:
         if max_batch < 1 or max_keys < 1:
             raise ValueError(f"max_batch and max_keys must be at least 1, not {max_batch!r} and {max_keys!r}")
         self.purgatory = purgatory
-        self._engine = engine
+        self._transport = transport
         self._heartbeat = heartbeat
         self._caching = refresh is not None
         sender = secrets.token_hex(8)
@@ -97,9 +98,9 @@ class Relay:
         self._refresher = Refresher(
             purgatory, self._interest, refresh, queued, self._clock, max_batch=max_batch, timeout=anti_entropy
         )
-        self._flusher = Flusher(engine, sender, max_keys, heartbeat)
+        self._flusher = Flusher(transport, sender, max_keys, heartbeat)
         self._link = Link(
-            engine, self._interest, sender, self._clock, heartbeat=heartbeat, on_connected=self._connected
+            transport, self._interest, sender, self._clock, heartbeat=heartbeat, on_connected=self._connected
         )
         self._pulse = Pulse(
             self._interest,
@@ -182,14 +183,14 @@ class Relay:
 
         Returns after `aclose`. A cancellation ends it at once. Raises RuntimeError for a second call,
         PurgatoryNotOpen when the purgatory is not open, TypeError when somebody waits for a key that has no
-        encoding, and what the engine raises when it cannot connect or publish.
+        encoding, and what the transport raises when it cannot connect or publish.
         """
         await self._run(self._begin(), task_status)
 
     def _begin(self) -> CancelScope:
         if self._scope is not None:
             raise RuntimeError(f"{self!r} was entered before: make a new one")
-        if not self.purgatory._engine.open:
+        if not self.purgatory.open:
             raise PurgatoryNotOpen(f"{self.purgatory!r} is not open: enter it before its relay")
         self.purgatory.observe_keys(self._interest)
         self._scope = CancelScope()
@@ -209,7 +210,7 @@ class Relay:
             self.purgatory.observe_keys(None)
             self._flusher.give_up()
             try:
-                await self._close_engine()
+                await self._close_transport()
             finally:
                 self._ended.set()
         if self._failure is not None:
@@ -226,12 +227,12 @@ class Relay:
             self._opened.set()
             task_status.started()
 
-    async def _close_engine(self) -> None:
+    async def _close_transport(self) -> None:
         try:
-            with anyio.move_on_after(self._heartbeat, shield=True), Foreign("the engine"):
-                await self._engine.aclose()
+            with anyio.move_on_after(self._heartbeat, shield=True), Foreign("the transport"):
+                await self._transport.aclose()
         except Exception as error:
-            logger.warning("the engine could not be closed: %s", described(error))
+            logger.warning("the transport could not be closed: %s", described(error))
 
     async def _cancel(self, task: asyncio.Task[None]) -> None:
         assert self._scope is not None
@@ -259,10 +260,11 @@ class Relay:
 
         Call it after the state is written. Returns how many operations it has completed here. It does not
         wait: signals that come while others are being published are published together, each key once. The
-        others get it as soon as the engine can be reached, unless this process ends before.
+        other processes get the signal as soon as the transport can be reached, unless this process ends
+        before.
 
-        The cost is that of `Purgatory.check_and_complete` and of writing the key. Call it in the thread of
-        the event loop; from another one ``loop.call_soon_threadsafe(relay.signal, key)``. Raises TypeError or
+        It costs what `Purgatory.check_and_complete` and writing the key cost. Call it in the thread of the
+        event loop; from another thread, ``loop.call_soon_threadsafe(relay.signal, key)``. Raises TypeError or
         ValueError for a key that has no encoding, and RelayClosed before the relay was entered and after it
         has failed. After closing it only checks the key here.
         """
@@ -277,17 +279,17 @@ class Relay:
         return self.purgatory.check_and_complete(key)
 
     async def signalled(self, key: Key) -> int:
-        """Do what `signal` does, and return when the engine has taken the signal.
+        """Do what `signal` does, and return when the transport has taken the signal.
 
-        It waits as long as the engine cannot be reached. If the call is cancelled, the signal goes out all
-        the same. Raises RelayClosed when the relay is not open, or ends before the engine has taken it.
+        It waits as long as the transport cannot be reached. If the call is cancelled, the signal goes out all
+        the same. Raises RelayClosed when the relay is not open, or ends before the transport has taken it.
         """
         completed = self.signal(key)
         await self._flusher.taken()
         return completed
 
     def statistics(self) -> RelayStatistics:
-        """The figures of this moment, O(1). Any thread may call it."""
+        """The present figures, O(1). Any thread may call it."""
         beat = self._link.last_beat
         return RelayStatistics(
             connected=self._link.hears and not self._ended.is_set(),

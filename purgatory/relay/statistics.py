@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RelayStatistics:
-    """A relay's figures at one moment. Reading them costs O(1)."""
+    """A relay's figures. Reading them costs O(1)."""
 
     connected: bool
-    """Whether it hears: over the present connection, a heartbeat of its own has come back in time."""
+    """Whether it hears: a heartbeat of its own has come back in time over the present connection."""
     heartbeat_age: float | None
     """Seconds since its last heartbeat arrived. None before the first one."""
     generation: int
-    """How many connections there were, with the present one."""
+    """How many connections there were, the present one included."""
     gaps: int
     """How often signals may have been missed."""
     keys: int
@@ -24,7 +24,7 @@ class RelayStatistics:
     refreshes: int
     """Calls of `refresh`."""
     refreshed: int
-    """Keys that were refreshed and checked. Without `refresh`, those that were checked."""
+    """Keys that were refreshed and checked. Without `refresh`, keys that were checked."""
     refresh_failures: int
     """Calls of `refresh` that have raised, or lasted too long."""
     signals: int
@@ -32,7 +32,7 @@ class RelayStatistics:
     arrived: int
     """Signals that have arrived from other processes, also of keys that nobody watches here."""
     published: int
-    """Messages that the engine has taken, heartbeats included."""
+    """Messages that the transport has taken, heartbeats included."""
     publish_failures: int
     """Attempts to publish that have failed."""
     collapses: int

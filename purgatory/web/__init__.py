@@ -3,6 +3,7 @@
 from purgatory.web.dashboard import dashboard
 from purgatory.web.event_stream import EventStream
 from purgatory.web.long_poll import ClientDisconnected, PollWithdrawn, long_poll, poll
+from purgatory.web.position import Position
 from purgatory.web.resume import client_has, resumable
 from purgatory.web.server_sent_event import ServerSentEvent
 from purgatory.web.shutdown import close_on_signal
@@ -11,6 +12,7 @@ __all__ = [
     "ClientDisconnected",
     "EventStream",
     "PollWithdrawn",
+    "Position",
     "ServerSentEvent",
     "client_has",
     "close_on_signal",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
@@ -18,7 +19,7 @@ from purgatory._core.outcome import OperationState
 from purgatory.delayed_operation import DelayedOperation
 from purgatory.errors import OperationWithdrawn, PurgatoryClosed, PurgatoryFull, safe_repr
 from purgatory.purgatory import Purgatory
-from purgatory.web.long_poll import is_refusal, try_again_later
+from purgatory.web.long_poll import ClientDisconnected, is_refusal, try_again_later
 from purgatory.web.server_sent_event import HEARTBEAT, EncodedEvents, ServerSentEvent, encode_events
 
 R = TypeVar("R")
@@ -30,7 +31,7 @@ PAUSE: Final = 15.0
 
 HEADERS: Final = {
     "Cache-Control": "no-store",
-    # nginx would keep the events until its buffer is full.
+    # Without it, nginx keeps the events until its buffer is full.
     "X-Accel-Buffering": "no",
 }
 
@@ -38,33 +39,37 @@ HEADERS: Final = {
 class EventStream(Response):
     """A response of Starlette and FastAPI that sends events until the client leaves or the purgatory closes.
 
-    `read` makes the operation that waits for what comes after an id: after the last one that was sent, after
-    the one that the client names in Last-Event-ID, or, with None, from the beginning. The operation waits on
-    `keys`. `events` makes the events of its result. Where there are none, a heartbeat is sent. So the
-    operation's timeout is the time between two heartbeats. A stream whose first event is still to come begins
-    with a heartbeat.
+    `read` makes the operation that waits for the events after an id. It gets the id of the last event that
+    was sent. At first it gets the id that the client names in Last-Event-ID, or None if the client names
+    none. The operation waits on `keys`, and `events` makes the events of its result. When there are none, the
+    stream sends a heartbeat. So the operation's timeout is the time between two heartbeats. A stream that
+    waits for its first event begins with a heartbeat.
 
-    When `read` returns None, there is nothing more to come, and the stream ends. A client that asks again
-    gets a 204, after which a browser asks no more.
+    When `read` returns None, nothing more will come, and the stream ends. A client that asks again gets a
+    204. Browsers ask no more after a 204.
 
-    An operation that is done before its timeout, and has no events, would be done again at once. So the
-    stream logs a warning, and waits for the operation's timeout, and for 15 seconds at most. An event without
-    data avoids the wait, because it moves the client's position.
+    After an operation that is done before its timeout and has no events, the next operation would be done at
+    once, too. So the stream logs a warning, and waits as long as the operation's timeout, at most 15 seconds.
+    An event without data avoids the wait, because it moves the client's position.
 
     The response to a HEAD request is the headers. `read` is called for them, and its operation is dropped.
 
-    The operation is withdrawn as soon as the client disconnects. While the client reads too slowly, no
-    operation is pending: the stream goes on later, from where it is. Nothing is kept for the client but the
-    events of one result, and what the server buffers.
+    The operation is withdrawn as soon as the client disconnects, and the stream ends. A server tells of a
+    disconnection by a message. A server of ASGI 2.4 may also raise an OSError when the stream sends.
 
-    Before the response begins, an HTTPException of `read` or `events` is the response, and so is a 503 with
-    Retry-After when the purgatory is full or closed. Later, these end the stream, and so does a withdrawal by
-    other code. The client then asks again. Other exceptions of `read`, of `events` and of the operation's
-    hooks are raised before the response begins, if the first operation is done at once. Later, they break the
-    stream off, after the events that were made before them.
+    While the client reads too slowly, no operation is pending: the stream goes on later, from where it is.
+    The stream keeps the events of one result for the client, and the server has its buffer.
 
-    Background tasks, such as FastAPI's BackgroundTasks, run when the stream has ended, but not when it was
-    broken off.
+    Before the response begins, an HTTPException of `read` or `events` becomes the response. When the
+    purgatory is full or closed, the response is a 503 with Retry-After. Later, all of these end the stream,
+    and so does other code that withdraws the operation. The client then asks again.
+
+    Other exceptions of `read`, of `events` and of the operation's hooks are raised before the response
+    begins, if the first operation is done at once. Later, they break the stream off, after the events that
+    were made before them.
+
+    Background tasks, such as FastAPI's BackgroundTasks, run when the stream has ended. They do not run when
+    it was broken off.
     """
 
     media_type = "text/event-stream"
@@ -94,12 +99,14 @@ class EventStream(Response):
             await nothing(scope, receive, send)
             return
         start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-        if scope["method"] == "HEAD":
-            # Nobody would withdraw an operation: the client has its response, and keeps the connection.
-            await send(start)
-            await send(body(b"", more=False))
-        else:
-            await self._stream(self._park(operation), last, start, receive, send)
+        send = noting_disconnections(send)
+        with suppress(ClientDisconnected):
+            if scope["method"] == "HEAD":
+                # Nobody would withdraw an operation: the client has its response, and keeps the connection.
+                await send(start)
+                await send(body(b"", more=False))
+            else:
+                await self._stream(self._park(operation), last, start, receive, send)
         if self.background is not None:
             await self.background()
 
@@ -127,7 +134,7 @@ class EventStream(Response):
         receive: Receive,
         send: Send,
     ) -> Exception | None:
-        """Send all events. Returns what they raise, because the task group would wrap it."""
+        """Send all events. Returns the exception that ended them, because the task group would wrap it."""
         failure = None
         listening = anyio.CancelScope()
         async with anyio.create_task_group() as tasks:
@@ -220,6 +227,21 @@ def body(content: bytes, *, more: bool = True) -> Message:
     return {"type": "http.response.body", "body": content, "more_body": more}
 
 
+def noting_disconnections(send: Send) -> Send:
+    """`send` that raises ClientDisconnected for an OSError, by which ASGI 2.4 tells of a disconnection.
+
+    An OSError of `read`, of `events` or of a hook is no disconnection.
+    """
+
+    async def noting(message: Message) -> None:
+        try:
+            await send(message)
+        except OSError as error:
+            raise ClientDisconnected("the client of a stream has disconnected") from error
+
+    return noting
+
+
 def last_event_id(scope: Scope) -> str | None:
     """The id that a client names in Last-Event-ID, which is UTF-8."""
     for name, value in scope["headers"]:
@@ -231,7 +253,7 @@ def last_event_id(scope: Scope) -> str | None:
 async def cancel_at_disconnection(
     receive: Receive, listening: anyio.CancelScope, stream: anyio.CancelScope
 ) -> None:
-    """Cancel `stream` when the client disconnects. Cancelling `listening` ends this before."""
+    """Cancel `stream` when the client disconnects. The cancellation of `listening` ends this."""
     with listening, Foreign("receive"):
         while (await receive())["type"] != "http.disconnect":
             pass

@@ -21,8 +21,8 @@ class Interruption:
     asyncio.timeout does. A cancellation by anybody else is raised as usual. When an exception leaves the
     block, the task abandons the operation. Otherwise it has claimed the result.
 
-    If the operation fails, the task that entered the block is expected to read its exception. When another
-    exception leaves the block instead, the loop's exception handler gets the operation's.
+    If the operation fails, the task reads the operation's exception after the block. When another exception
+    leaves the block, the loop's exception handler gets the operation's exception.
     """
 
     __slots__ = ("_cancelling", "_failure", "_operation", "_over", "_sent", "_task")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, MutableMapping
+from collections.abc import Hashable, Iterable
 from http import HTTPStatus
 from typing import Any, Final, Protocol, TypeVar
 
 from starlette.exceptions import HTTPException
+from starlette.types import Receive
 
 from purgatory._cancellation import Foreign
 from purgatory._core.outcome import OperationState
@@ -23,17 +24,16 @@ from purgatory.purgatory import Purgatory
 from purgatory.web.interruption import Interruption
 
 R = TypeVar("R")
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 RETRY_AFTER: Final = 1
-"""Seconds after which a refused client may retry. A refusal costs next to nothing."""
+"""Seconds after which a refused client may ask again. They are few, because a refusal costs little."""
 
 CLIENT_CLOSED_REQUEST: Final = 499
-"""nginx's status for a client that has disconnected. No client receives it; logs show no server error."""
+"""The status that nginx logs for a client that has disconnected. No client receives it."""
 
 
 class HasReceive(Protocol):
-    """A request as `long_poll` needs it, such as one of Starlette or FastAPI."""
+    """A request that has `receive`, such as a request of Starlette or FastAPI."""
 
     @property
     def receive(self) -> Receive: ...
@@ -69,8 +69,8 @@ async def long_poll(
 
 
 def is_refusal(error: PurgatoryError, operation: DelayedOperation[Any]) -> bool:
-    """Whether the client may succeed later. A purgatory that was never opened stays so until it is mended."""
-    # A hook of a failed operation has raised it, about another purgatory.
+    """Whether the client may succeed later. A purgatory that was never opened is a fault of the program."""
+    # When the operation has failed, its hook has raised the error, about another purgatory.
     return not isinstance(error, PurgatoryNotOpen) and operation.state is not OperationState.FAILED
 
 
@@ -95,15 +95,13 @@ async def poll(
     """
     purgatory.try_complete_else_watch(operation, keys)
     if not operation.done:
-        with Interruption(operation), Foreign("receive"):
-            await _raise_at_disconnection(receive, operation)
+        # Interruption is the inner block: it catches its own cancellation, so Foreign does not look at it.
+        with Foreign("receive"), Interruption(operation):
+            # A receive() that swallows its cancellation returns when the operation is done.
+            while not operation.done:
+                if (await receive())["type"] == "http.disconnect":
+                    client = f"the client that waited for {safe_repr(operation)}"
+                    raise ClientDisconnected(f"{client} has disconnected")
     if operation.state is not OperationState.CANCELLED:
         return operation.result()
     raise PollWithdrawn(f"{safe_repr(operation)} was withdrawn while its client waited")
-
-
-async def _raise_at_disconnection(receive: Receive, operation: DelayedOperation[Any]) -> None:
-    # A receive() that swallows its cancellation returns when the operation is done.
-    while not operation.done:
-        if (await receive())["type"] == "http.disconnect":
-            raise ClientDisconnected(f"the client that waited for {safe_repr(operation)} has disconnected")

@@ -1,4 +1,4 @@
-"""Answers from which a client goes on: the link of the next request, and an entity tag of what it has."""
+"""Responses after which a client goes on: they have the link of the next request, and an entity tag."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 OPAQUE_TAG: Final = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
-"""An entity tag, without the mark of a weak one, which counts the same here (RFC 9110, 8.8.3 and 13.1.2)."""
+"""An entity tag without the mark of a weak tag. Weak and strong tags count the same (RFC 9110, 13.1.2)."""
 
 OF_THE_BODY: Final = (b"content-encoding", b"content-length", b"content-type")
-"""The headers of the response that a 304, which has no body, does not have."""
+"""The headers that describe a body. A 304 has no body."""
 
 
 def client_has(request: Request, tag: str) -> bool:
-    """Whether the client of `request` has the answer whose entity tag is `tag`, by its If-None-Match header.
+    """Whether the client of `request` has the content with the entity tag `tag`, by its If-None-Match header.
 
     Ask before the wait: a client that has all there is waits for more, whatever position it names.
     """
@@ -27,14 +27,15 @@ def client_has(request: Request, tag: str) -> bool:
 
 
 def resumable(request: Request, response: Response, tag: str, **following: object) -> Response:
-    """`response` with the headers by which a client goes on, or an empty 304 if the client has it.
+    """`response` with the headers by which a client goes on, or an empty 304 if the client has its content.
 
-    `tag` is the entity tag of its content, quotes included: the same for the same content, and another one
-    for any other. `following` are the query parameters that differ in the client's next request, such as
-    ``offset=7``. The Link header with rel=next (RFC 8288) has the URL: that of `request`, with these. It is
-    relative, and so is right behind any proxy. Without `following` there is no link.
+    `tag` is the entity tag of the content, with its quotes. Equal content has the same tag at any time, and
+    different content has different tags. `following` are the query parameters that the client's next request
+    changes, such as ``after=position``. The Link header with rel=next (RFC 8288) is the URL of `request` with
+    these parameters. The link is relative, so it is right behind any proxy. Without `following` there is no
+    link.
 
-    The response is not to be cached without asking: its Cache-Control is no-cache, unless it has one.
+    Caches ask before they use the response again: its Cache-Control is no-cache, unless it has another one.
 
     Raises ValueError when `tag` is no entity tag.
     """
@@ -44,10 +45,12 @@ def resumable(request: Request, response: Response, tag: str, **following: objec
     headers["ETag"] = tag
     headers.setdefault("Cache-Control", "no-cache")
     if following:
-        # A name may be there several times.
+        # A query may have a name several times.
         named = parse_qsl(request.url.query, keep_blank_values=True)
         kept = [(name, value) for name, value in named if name not in following]
-        headers["Link"] = f'<?{urlencode([*kept, *following.items()])}>; rel="next"'
+        # A colon, as in the text of a position, needs no quoting in a query.
+        query = urlencode([*kept, *following.items()], safe=":")
+        headers["Link"] = f'<?{query}>; rel="next"'
     if not client_has(request, tag):
         return response
     unchanged = Response(status_code=HTTPStatus.NOT_MODIFIED)

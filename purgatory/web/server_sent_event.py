@@ -1,6 +1,6 @@
 """Events as a server sends them: https://html.spec.whatwg.org/multipage/server-sent-events.html.
 
-The encoding is a few lines, so it is here. That of sse-starlette would come with an import that replaces a
+The encoding is a few lines, so it is here. The package sse-starlette has it, too. But its import replaces a
 method of uvicorn's server, and its response runs four tasks for each client.
 """
 
@@ -17,22 +17,22 @@ LINE_END: Final = re.compile(r"\r\n|\r|\n")
 NOT_IN_ID: Final = re.compile(r"[\0\r\n]")
 
 HEARTBEAT: Final = b":\n\n"
-"""A comment, which clients ignore. It tells the proxies between that the connection is in use."""
+"""A comment, which clients ignore. It tells the proxies on the way that the connection is in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
     """One event of a stream.
 
-    `id` is the position behind the event, such as the next offset. A client that has lost its connection
-    names the last id that it has got, and the stream goes on from there. It must not be empty.
+    `id` is the position behind the event, such as the text of a `Position`. A client that has lost its
+    connection names the last id that it has got, and the stream goes on from there. It must not be empty.
 
     `data` is the content, of any number of lines. Without it, the event moves the client's position only, and
     the client's code is not told. `event` is the event's type, which is "message" by default.
 
-    `retry` is the time, in seconds, after which the client connects again when it loses its connection from
-    now on. It is sent in whole milliseconds. Give each client another one, and they do not all come back at
-    the same moment.
+    `retry` is the time, in seconds, after which a client that loses its connection connects again. It holds
+    from this event on, and is sent in whole milliseconds. Give each client another `retry`, so that not all
+    clients come back at the same moment.
 
     Raises ValueError for what the format cannot carry: an `id` or an `event` of several lines, text that
     UTF-8 cannot encode, such as half of a surrogate pair, and a `retry` that is negative or not finite.
@@ -51,7 +51,7 @@ class ServerSentEvent:
             raise ValueError(f"the type of an event must be one line, not {self.event!r}")
         if self.retry is not None and not 0 <= self.retry < inf:
             raise ValueError(f"the retry of an event must be finite and not negative, not {self.retry!r}")
-        # Here, and not when the event is sent: then it is too late for an error.
+        # Not when the event is sent: an error would then end a stream that has begun.
         object.__setattr__(self, "_encoded", self._encode())
 
     def _encode(self) -> bytes:
@@ -77,9 +77,9 @@ class EncodedEvents(NamedTuple):
 
     body: bytes
     last: str | None
-    """The id of the last event. Without events, the id of the last event before."""
+    """The id of the last event that is sent, of this result or of an earlier one."""
     failure: Exception | None
-    """The exception that came after these events, in place of the next one."""
+    """The exception that came in place of the next event."""
 
 
 def encode_events(events: Iterable[ServerSentEvent], last: str | None) -> EncodedEvents:

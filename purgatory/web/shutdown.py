@@ -28,17 +28,17 @@ async def close_on_signal(*purgatories: Purgatory) -> AsyncIterator[None]:
 
     A server that stops gracefully waits for its requests first, and ends the application's lifespan
     afterwards. So polls would hold it up until their timeouts. With this context manager around the `yield`
-    of the lifespan, their operations expire at once, and `on_complete` gives the answers. Later polls are
-    refused (PurgatoryClosed, a 503 by `long_poll`) until the server stops listening.
+    of the lifespan, their operations expire at once, and `on_complete` gives the results. Later polls are
+    refused until the server stops listening: by PurgatoryClosed, of which `long_poll` makes a 503.
 
-    The server's own signal handlers are called as well. They have to be set before the lifespan starts;
-    uvicorn and other servers do so. A signal without a handler keeps its effect. If you stop a server by
-    other means than a signal, close its purgatories first.
+    The server's own signal handlers are called, too. The server has to set them before the lifespan starts,
+    as uvicorn does. A signal without a handler keeps its effect. If you stop a server without a signal, close
+    its purgatories first.
 
-    hypercorn tells its worker processes to stop by other means, unless it runs with ``--workers 0``. Where
-    this process handles neither signal, a RuntimeWarning says that this has no effect. In a thread other than
-    the main one it has none either, since signals are handled in the main thread. There is no warning there,
-    because that is where test clients run applications.
+    hypercorn stops its worker processes without a signal, unless it runs with ``--workers 0``. In a process
+    that handles neither signal, this has no effect, and a RuntimeWarning says so. In another thread than the
+    main thread it has no effect either, because Python handles signals in the main thread. Test clients run
+    applications in such threads, so there is no warning.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -61,7 +61,7 @@ async def close_on_signal(*purgatories: Purgatory) -> AsyncIterator[None]:
             handlers[number] = handler
             signal.signal(number, handle)
     if not handlers:
-        # At the line of the caller's `async with`, behind the context manager's own frame.
+        # The warning names the line of the caller's `async with`, behind the frame of the context manager.
         warnings.warn(NO_EFFECT, RuntimeWarning, stacklevel=3)
     try:
         yield

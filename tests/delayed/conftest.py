@@ -9,7 +9,7 @@ import pytest
 
 from purgatory.testing import VirtualTimeLoop
 from tests.delayed.service import Service, WallClock
-from tests.delayed.simulated_disk import SimulatedDisk
+from tests.delayed.storage.simulated_disk import SimulatedDisk
 
 
 @pytest.fixture

@@ -24,15 +24,16 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from purgatory.delayed import DelayedMessages, Receipt, loader, messages, turns
-from purgatory.delayed.frame import Kind
-from purgatory.delayed.requests import Answer, End, Request
-from purgatory.delayed.store import Store
+from purgatory.delayed import DelayedMessages, Receipt, loader, messages, schedule
+from purgatory.delayed.storage.frames import Kind
+from purgatory.delayed.storage.requests import Answer, End, Request
+from purgatory.delayed.storage.store import Store
 
 WRITERS = 12
 # A turn every 0.2 s instead of 10 s, so that messages take all ways in a short life.
-turns.TURN = 200  # type: ignore[misc]  # a constant
-loader._AHEAD = 100  # type: ignore[misc]  # a constant
+schedule.TURN = 200  # type: ignore[misc]  # a constant
+schedule.SOON = 400  # type: ignore[misc]  # a constant
+schedule.AHEAD = 100  # type: ignore[misc]  # a constant
 loader._PIECE = 50  # type: ignore[misc]  # a constant
 
 numbers: dict[int, int] = {}

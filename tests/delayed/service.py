@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from purgatory.delayed import DelayedMessages
-from tests.delayed.simulated_disk import SimulatedDisk
+from purgatory.delayed.open_store import OpenStore
+from tests.delayed.storage.simulated_disk import SimulatedDisk
 
 PATH: Final = Path("/service/messages")
 # The wall clock when virtual time begins: an hour, a slot and a millisecond begin as well.
@@ -72,6 +73,12 @@ class Service:
         if directory == "slots":
             return [name for hour in names for name in self.disk.names(PATH / "slots" / hour)]
         return names
+
+
+def open_store(delayed: DelayedMessages) -> OpenStore:
+    """The parts of a store that is open."""
+    assert delayed._store is not None
+    return delayed._store
 
 
 class SlowDisk:

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from purgatory.delayed.agenda import Agenda
 from purgatory.delayed.message import Location
+from purgatory.delayed.storage.index import Index
 
 DUES = st.integers(-5, 5)
 
@@ -15,6 +16,14 @@ DUES = st.integers(-5, 5)
 def token_of(number: int) -> int:
     """Tokens whose bytes also occur across two others."""
     return number % 3 << 56 | number << 8 | number % 2
+
+
+def index_of(locations: list[Location]) -> Index:
+    index = Index()
+    for due, position, token in locations:
+        index.moments[due].positions.append(position)
+        index.moments[due].tokens.append(token)
+    return index
 
 
 class AgendaMachine(RuleBasedStateMachine):
@@ -32,7 +41,7 @@ class AgendaMachine(RuleBasedStateMachine):
         if count == 1:
             self.agenda.put(new[0])
         else:
-            self.agenda.add(due, [place.position for place in new], [place.token for place in new])
+            self.agenda.add(index_of(new))
         self.expected += new
         self.expected.sort(key=lambda place: place.due)
 
@@ -69,7 +78,7 @@ TestAgenda.settings = settings(max_examples=settings().max_examples, stateful_st
 
 def test_a_token_is_not_found_across_two_others() -> None:
     agenda = Agenda()
-    agenda.add(7, [1, 2], [1, 1 << 56])
+    agenda.add(index_of([Location(7, 1, 1), Location(7, 2, 1 << 56)]))
     assert agenda.remove(7, 0) is None
     agenda.put(Location(7, 3, 0))
     assert agenda.remove(7, 0) == Location(7, 3, 0)

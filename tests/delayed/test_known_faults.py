@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from purgatory.delayed import DelayedMessages, StoreLocked
-from purgatory.delayed.disk import Disk
-from purgatory.delayed.store import Store
+from purgatory.delayed.storage.disk import Disk
+from purgatory.delayed.storage.store import Store
 from tests.delayed.service import BEGIN, Service
-from tests.delayed.simulated_disk import EVERYTHING, NOTHING, PowerCut, SimulatedDisk
-from tests.delayed.store_run import NOW, PATH, SLOT_MS, StoreRun
+from tests.delayed.storage.simulated_disk import EVERYTHING, NOTHING, PowerCut, SimulatedDisk
+from tests.delayed.storage.store_run import NOW, PATH, SLOT_MS, StoreRun
 
 YEAR = 365 * 86_400
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.delayed.service import BEGIN, Delivered, Service
+from tests.delayed.service import BEGIN, Delivered, Service, open_store
 
 
 async def test_a_second_with_many_more_messages_than_memory_takes_is_delivered_whole(
@@ -27,12 +27,11 @@ async def test_large_messages_do_not_fill_the_memory(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("purgatory.delayed.waiting_room._BYTES", 4_000)
-    monkeypatch.setattr("purgatory.delayed.store._READ", 2_000)
+    monkeypatch.setattr("purgatory.delayed.storage.store._READ", 2_000)
     in_memory: list[int] = []
 
     async def handle(attempt: Delivered) -> None:
-        assert delayed._parts is not None
-        in_memory.append(delayed._parts.loader.room.loaded)
+        in_memory.append(open_store(delayed).loader.room.loaded)
         await asyncio.sleep(0.001)
 
     service.handle = handle
@@ -48,7 +47,7 @@ async def test_large_messages_do_not_fill_the_memory(
 async def test_a_long_log_is_spread_before_the_next_turn(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purgatory.delayed.turns._LONG", 1_000)
+    monkeypatch.setattr("purgatory.delayed.horizon._LONG", 1_000)
     async with service.store() as delayed:
         await asyncio.sleep(1)
         for number in range(30):
@@ -62,7 +61,7 @@ async def test_a_long_log_is_spread_before_the_next_turn(
 async def test_the_log_is_spread_while_too_much_is_due(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purgatory.delayed.turns._POSITIONS", 20)
+    monkeypatch.setattr("purgatory.delayed.horizon._POSITIONS", 20)
     monkeypatch.setattr("purgatory.delayed.waiting_room._MESSAGES", 15)
     async with service.store() as delayed:
         for number in range(50):
@@ -88,7 +87,7 @@ async def test_the_log_is_spread_while_too_much_is_due(
 async def test_only_so_many_positions_are_in_memory(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("purgatory.delayed.turns._POSITIONS", 20)
+    monkeypatch.setattr("purgatory.delayed.horizon._POSITIONS", 20)
     monkeypatch.setattr("purgatory.delayed.waiting_room._MESSAGES", 15)
     async with service.store() as delayed:
         for number in range(200):
@@ -97,8 +96,7 @@ async def test_only_so_many_positions_are_in_memory(
 
     async def handle(attempt: Delivered) -> None:
         nonlocal most
-        assert delayed._parts is not None
-        most = max(most, len(delayed._parts.loader._agenda))
+        most = max(most, len(open_store(delayed).loader._agenda))
         await asyncio.sleep(0.01)
 
     service.handle = handle

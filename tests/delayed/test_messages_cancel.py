@@ -8,9 +8,9 @@ import pytest
 
 from purgatory import PurgatoryClosed
 from purgatory.delayed import Receipt
+from purgatory.delayed.horizon import Horizon
 from purgatory.delayed.loader import Loader
-from purgatory.delayed.turns import Turns
-from tests.delayed.service import BEGIN, Delivered, Service, SlowDisk
+from tests.delayed.service import BEGIN, Delivered, Service, SlowDisk, open_store
 
 # Seconds until the message is due: parked, in the agenda, in the log, and in a slot file after a turn.
 DELAYS = [0.5, 15.0, 45.0, 400.0]
@@ -225,7 +225,7 @@ async def test_a_message_that_waits_for_room_in_memory_is_cancelled(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("purgatory.delayed.waiting_room._BYTES", 4_000)
-    monkeypatch.setattr("purgatory.delayed.store._READ", 2_000)
+    monkeypatch.setattr("purgatory.delayed.storage.store._READ", 2_000)
 
     async def handle(attempt: Delivered) -> None:
         await asyncio.sleep(1)
@@ -331,7 +331,7 @@ async def test_a_cancellation_that_cannot_be_written_when_the_store_has_failed_l
             slow = SlowDisk(service, "append", "log")
             cancelling = asyncio.create_task(delayed.cancel(receipt))
             await slow.begun.wait()
-            delayed._fail(KeyError("unexpected"))
+            open_store(delayed).fail(KeyError("unexpected"))
 
     service.handle = handle
     monkeypatch.setattr(Loader, "close", close_and_fill_the_disk)
@@ -351,17 +351,17 @@ async def test_a_cancellation_that_began_before_the_store_was_closed_is_written_
 ) -> None:
     async with service.store() as delayed:
         receipt = await delayed.schedule(b"payload", at=BEGIN + 15)
-    spread = Turns.spread
+    spread = Horizon.spread
 
-    async def let_go_on_and_spread(turns: Turns) -> None:
+    async def let_go_on_and_spread(horizon: Horizon) -> None:
         if full:
             service.disk.capacity = 0
         slow.free.set()
-        await spread(turns)
+        await spread(horizon)
 
     async with service.store() as delayed:
         await asyncio.sleep(0.1)
-        monkeypatch.setattr(Turns, "spread", let_go_on_and_spread)
+        monkeypatch.setattr(Horizon, "spread", let_go_on_and_spread)
         slow = SlowDisk(service, "append", "log")
         cancelling = asyncio.create_task(delayed.cancel(receipt))
         await slow.begun.wait()

@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Awaitable, Callable
 
-import anyio
 import pytest
 
+from purgatory.delayed import StoreFailed
 from tests.delayed.service import BEGIN, Delivered, Service
 
 
 async def hang(_: Delivered) -> None:
     await asyncio.sleep(1_000)
+
+
+def going_on(seconds: float) -> tuple[Callable[[Delivered], Awaitable[None]], list[str]]:
+    """A delivery that takes so long, whoever cancels it, and the ids of those that were cancelled."""
+    cancelled: list[str] = []
+
+    async def handle(attempt: Delivered) -> None:
+        clock = asyncio.get_running_loop().time
+        end = clock() + seconds
+        while clock() < end and len(cancelled) < 100:
+            try:
+                await asyncio.sleep(end - clock())
+            except asyncio.CancelledError:
+                cancelled.append(attempt.id)
+
+    return handle, cancelled
 
 
 async def test_a_delivery_that_hangs_is_cancelled_after_the_close_timeout_and_comes_again(
@@ -93,9 +110,7 @@ async def test_ten_deliveries_are_named_and_the_others_counted(
 async def test_a_delivery_that_goes_on_after_its_cancellation_is_named(
     service: Service, caplog: pytest.LogCaptureFixture, error: type[Exception] | None
 ) -> None:
-    async def handle(attempt: Delivered) -> None:
-        with anyio.CancelScope(shield=True):
-            await anyio.sleep(60)
+    service.handle, cancelled = going_on(60)
 
     async def serve() -> None:
         async with service.store(close_timeout=5) as delayed:
@@ -104,13 +119,52 @@ async def test_a_delivery_that_goes_on_after_its_cancellation_is_named(
             if error is not None:
                 raise error
 
-    service.handle = handle
     if error is None:
         await serve()
     else:
         with pytest.raises(error):
             await serve()
     assert "closing waits for deliveries, which were cancelled and go on: 'order 7'" in caplog.text
+    assert service.payloads == [b"payload"]
+    # Once. A cancellation that comes back at each turn of the loop would keep the processor busy.
+    assert cancelled == ["order 7"]
+
+
+async def test_a_delivery_that_is_cancelled_has_time_to_clean_up(service: Service) -> None:
+    cleaned: list[str] = []
+
+    async def handle(attempt: Delivered) -> None:
+        try:
+            await asyncio.sleep(1_000)
+        finally:
+            await asyncio.sleep(1)
+            cleaned.append(attempt.id)
+
+    service.handle = handle
+    async with service.store(close_timeout=5) as delayed:
+        await delayed.schedule(b"payload", at=BEGIN, id="order 7")
+        await asyncio.sleep(1)
+    assert cleaned == ["order 7"]
+
+
+async def test_a_delivery_that_goes_on_when_the_store_fails_is_the_last_one_of_its_worker(
+    service: Service,
+) -> None:
+    service.handle, cancelled = going_on(60)
+
+    async def serve() -> None:
+        async with service.store(workers=1) as delayed:
+            for _ in range(3):
+                await delayed.schedule(b"payload", at=BEGIN)
+            await asyncio.sleep(1)
+            service.disk.fail("sync", thread="log")
+            with pytest.raises(StoreFailed):
+                await delayed.schedule(b"refused", at=BEGIN + 60)
+            await asyncio.sleep(1_000)
+
+    with pytest.raises(StoreFailed):
+        await serve()
+    assert len(service.attempts) == len(cancelled) == 1
 
 
 @pytest.mark.parametrize("seconds", [-1, math.nan, math.inf])

@@ -12,7 +12,7 @@ from hypothesis import settings
 from purgatory import PurgatoryClosed
 from purgatory.delayed import DelayedMessages, Receipt, StoreFailed
 from tests.delayed.service import PATH, Delivered, Service
-from tests.delayed.simulated_disk import PowerCut, Survival
+from tests.delayed.storage.simulated_disk import PowerCut, Survival
 
 WRITERS = 5
 RUNS = max(5, settings().max_examples // 5)

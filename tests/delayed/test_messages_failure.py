@@ -10,9 +10,9 @@ import pytest
 
 from purgatory import PurgatoryNotOpen
 from purgatory.delayed import DelayedMessages, IdTaken, StoreFailed
-from purgatory.delayed.store import Store
-from tests.delayed.service import BEGIN, PATH, Delivered, Service
-from tests.delayed.simulated_disk import NOTHING
+from purgatory.delayed.storage.store import Store
+from tests.delayed.service import BEGIN, PATH, Delivered, Service, open_store
+from tests.delayed.storage.simulated_disk import NOTHING
 
 
 @pytest.mark.parametrize("operation", ["sync", "sync_directory"])
@@ -280,8 +280,7 @@ async def test_a_store_whose_task_somebody_cancels_says_so(
 ) -> None:
     async def serve() -> None:
         async with service.store() as delayed:
-            assert delayed._running is not None
-            delayed._running.cancel()
+            open_store(delayed)._running.cancel()
             await asyncio.sleep(1)
             with pytest.raises(StoreFailed):
                 await delayed.schedule(b"refused", at=BEGIN + 60)

@@ -8,9 +8,10 @@ import threading
 
 import pytest
 
-from purgatory.delayed.slot_files import SlotFiles, SlotIndex
-from tests.delayed.service import BEGIN, PATH, Delivered, Service
-from tests.delayed.simulated_disk import EVERYTHING, NOTHING
+from purgatory.delayed.storage.index import Found
+from purgatory.delayed.storage.slots import SlotFiles
+from tests.delayed.service import BEGIN, PATH, Delivered, Service, open_store
+from tests.delayed.storage.simulated_disk import EVERYTHING, NOTHING
 
 
 async def test_a_segment_that_cannot_be_closed_leaves_nobody_waiting(service: Service) -> None:
@@ -22,7 +23,7 @@ async def test_a_segment_that_cannot_be_closed_leaves_nobody_waiting(service: Se
         scheduled = asyncio.create_task(delayed.schedule(b"second", at=BEGIN + 3_600))
         await asyncio.sleep(0)
         with pytest.raises(OSError, match="Input/output error"):
-            await delayed._seal()
+            await open_store(delayed).committer.seal()
         await scheduled
         await delayed.schedule(b"third", at=BEGIN + 3_600)
         found = {message.payload async for message in delayed.pending()}
@@ -34,9 +35,9 @@ async def test_what_cannot_be_removed_is_removed_later_and_in_order(service: Ser
         # Each second a segment, which ends at a turn at the latest.
         receipt = await delayed.schedule(b"cancelled", at=BEGIN + 5)
         await asyncio.sleep(0)
-        await delayed._seal()
+        await open_store(delayed).committer.seal()
         assert await delayed.cancel(receipt)
-        await delayed._seal()
+        await open_store(delayed).committer.seal()
         await delayed.schedule(b"late", at=BEGIN + 30)
         service.disk.fail("remove", path=PATH / "wal", times=2)
         await asyncio.sleep(11)
@@ -118,13 +119,13 @@ async def test_a_slot_that_cannot_be_read_is_read_later_and_others_do_not_wait(
         receipts = [await delayed.schedule(b"%d" % number, at=BEGIN + 25 + number) for number in range(3)]
         await asyncio.sleep(9)
         await asyncio.sleep(0.9)
-        index = SlotFiles.index
+        find = SlotFiles.find
 
-        def fail_once(slots: SlotFiles, slot: int) -> SlotIndex:
-            monkeypatch.setattr(SlotFiles, "index", index)
+        def fail_once(slots: SlotFiles, slot: int) -> Found:
+            monkeypatch.setattr(SlotFiles, "find", find)
             raise OSError(errno.EIO, "cannot be read")
 
-        monkeypatch.setattr(SlotFiles, "index", fail_once)
+        monkeypatch.setattr(SlotFiles, "find", fail_once)
         await asyncio.sleep(1)
         with pytest.raises(OSError, match="cannot be read"):
             await delayed.cancel(receipts[0])
@@ -178,7 +179,7 @@ async def test_a_slot_file_that_cannot_be_removed_is_removed_later(
         await delayed.schedule(b"payload", at=BEGIN + 25)
         await asyncio.sleep(24)
         service.disk.fail("remove", path=PATH / "slots")
-        await asyncio.sleep(2)
+        await asyncio.sleep(10)
         assert len(service.files("slots")) == 1
         await asyncio.sleep(10)
         assert service.files("slots") == []
@@ -235,18 +236,17 @@ async def test_a_log_whose_segment_cannot_be_ended_hides_no_message(service: Ser
         raise OSError(errno.EIO, "cannot be closed")
 
     async with service.store() as delayed:
-        assert delayed._parts is not None
-        turns = delayed._parts.loader.turns
+        horizon = open_store(delayed).loader.horizon
         await delayed.schedule(b"in the slot file", at=BEGIN + 45)
         await asyncio.sleep(15)
         receipt = await delayed.schedule(b"cancelled", at=BEGIN + 45)
         await delayed.schedule(b"in the log", at=BEGIN + 45)
         await asyncio.sleep(4.9)
-        seal, turns._seal = turns._seal, fail
+        seal, horizon.seal = horizon.seal, fail
         await asyncio.sleep(11)
         with pytest.raises(OSError, match="cannot be closed"):
             await delayed.cancel(receipt)
-        turns._seal = seal
+        horizon.seal = seal
         await asyncio.sleep(1.1)
         assert await delayed.cancel(receipt)
         await asyncio.sleep(15)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.delayed.service import BEGIN, Service
-from tests.delayed.simulated_disk import NOTHING
+from tests.delayed.storage.simulated_disk import NOTHING
 
 
 async def test_a_full_disk_loses_nothing_and_the_store_goes_on_once_there_is_room(service: Service) -> None:

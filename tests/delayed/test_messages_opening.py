@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from purgatory import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.delayed import DeadLetter, DelayedMessages, PendingMessage, StoreLocked
 from tests.delayed.service import BEGIN, PATH, Delivered, Service, SlowDisk
-from tests.delayed.simulated_disk import NOTHING
+from tests.delayed.storage.simulated_disk import NOTHING
 from tests.operations import a_few_turns
 
 
@@ -373,3 +374,23 @@ def test_a_store_whose_loop_ends_leaves_nothing_that_blocks_the_process(tmp_path
 
     asyncio.run(serve())
     assert os.listdir(tmp_path / "slots")
+
+
+@pytest.mark.parametrize("slot", [1, 39, 41, 60, 3_600])
+async def test_a_store_with_long_slots_is_opened_without_moving_its_log(
+    service: Service, slot: float
+) -> None:
+    # The last slot that is soon begins in two turns.
+    service.wall.offset = math.ceil((BEGIN + 20) / slot) * slot - 20
+    due = service.wall() + 20 + slot - 0.001
+    async with service.store(slot=slot) as delayed:
+        await delayed.schedule(b"payload", at=due)
+    segments = service.files("wal")
+    for _ in range(2):
+        async with service.store(slot=slot) as delayed:
+            assert delayed.statistics().slot_bytes == 0
+        assert service.files("slots") == []
+        assert service.files("wal") == segments
+    async with service.store(slot=slot):
+        await asyncio.sleep(due - service.wall() + 0.1)
+    assert service.payloads == [b"payload"]

@@ -8,7 +8,7 @@ import pytest
 
 from purgatory.delayed import IdTaken
 from tests.delayed.service import BEGIN, Delivered, Service
-from tests.delayed.simulated_disk import EVERYTHING, SimulatedDisk
+from tests.delayed.storage.simulated_disk import EVERYTHING, SimulatedDisk
 
 
 async def test_a_delivery_schedules_the_next_message_of_its_own_id(service: Service) -> None:

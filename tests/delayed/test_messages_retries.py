@@ -115,7 +115,7 @@ async def test_a_message_is_read_again_for_each_attempt(service: Service) -> Non
 
 
 async def test_a_message_may_fail_very_often(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("purgatory.delayed.delivery._LONGEST", 0.01)
+    monkeypatch.setattr("purgatory.delayed.schedule.LONGEST_BACKOFF", 0.01)
     service.handle = failing(lambda: ValueError("no"))
     async with service.store(attempts=1_100) as delayed:
         await delayed.schedule(b"payload", at=BEGIN)

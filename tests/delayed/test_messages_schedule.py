@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purgatory.delayed import IdTaken, Receipt
-from purgatory.delayed.arguments import milliseconds
+from purgatory.delayed.storage.requests import milliseconds
 from tests.delayed.service import BEGIN, Delivered, Service
 
 

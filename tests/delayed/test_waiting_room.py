@@ -7,8 +7,7 @@ import tracemalloc
 
 from purgatory import Purgatory
 from purgatory.delayed.message import Location, Message
-from purgatory.delayed.waiting_message import Attempt
-from purgatory.delayed.waiting_room import WaitingRoom
+from purgatory.delayed.waiting_room import Attempt, WaitingRoom
 from tests.delayed.service import BEGIN, WallClock
 
 COUNT = 1_000
@@ -16,7 +15,7 @@ COUNT = 1_000
 
 async def test_a_message_that_waits_for_another_attempt_takes_some_600_bytes(wall: WallClock) -> None:
     async with Purgatory() as purgatory:
-        room = WaitingRoom(purgatory, wall, 1.0, print, print, print)
+        room = WaitingRoom(purgatory, wall, print, print, print)
         locations = [Location(int(BEGIN * 1000), 1 << 63 | n, 1 << 63 | n) for n in range(COUNT)]
         tracemalloc.start()
         try:
@@ -35,10 +34,10 @@ async def test_a_message_that_waits_for_another_attempt_takes_some_600_bytes(wal
 async def test_a_message_waits_again_when_the_clock_went_back_by_less_than_the_time_ahead(
     wall: WallClock,
 ) -> None:
-    left: list[tuple[Attempt, float]] = []
+    left: list[tuple[Attempt[Message], float]] = []
     async with Purgatory() as purgatory:
         room = WaitingRoom(
-            purgatory, wall, 1.0, lambda attempt: left.append((attempt, wall())), print, lambda: None
+            purgatory, wall, lambda attempt: left.append((attempt, wall())), print, lambda: None
         )
         message = Message(1, round((BEGIN + 0.3) * 1000), None, b"payload")
         room.park(message)

@@ -97,7 +97,7 @@ async def test_a_full_disk_harms_no_operation_is_logged_once_and_becomes_a_gap(
     assert messages == [
         (
             logging.ERROR,
-            f"the journal in {directory} cannot be written, and rows are lost until it can be: "
+            f"the journal in {directory} cannot be written, and rows are lost until writing works again: "
             "OSError: [Errno 28] No space left on device",
         ),
         (logging.WARNING, f"the journal in {directory} can be written again"),
@@ -127,7 +127,7 @@ async def test_rows_that_are_still_lost_at_the_end_are_logged(
         complete(held, times=3)
         held.check_and_complete("key")
     assert caplog.messages[1:] == [
-        f"the journal in {directory} lacks 3 operations and 1 checks at its end, and no gap tells of them"
+        f"the journal in {directory} lacks 3 operations and 1 checks at its end, and no gap records them"
     ]
     assert unfinished(directory) == []
 

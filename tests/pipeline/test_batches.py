@@ -137,6 +137,6 @@ def test_a_batch_that_nothing_can_complete_is_an_error(
     # As if the log had been cleaned since.
     monkeypatch.setattr(DeltaTable, "history", lambda log: [])
     with pytest.raises(
-        PipelineError, match="killed while it added batch 1, and the log no longer says of which"
+        PipelineError, match="killed while it added batch 1, and the log no longer names the files"
     ):
         Batches(dataset, CHECKS_TABLE)

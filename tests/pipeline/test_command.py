@@ -152,7 +152,7 @@ def test_a_journal_that_exists_is_not_overwritten_and_spark_does_not_start(
     sessions: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["generate", str(tmp_path)]) == FAILED
-    assert f"{tmp_path}: exists already; use a path that does not\n" in capsys.readouterr().err
+    assert f"{tmp_path}: exists already; use a path that does not exist\n" in capsys.readouterr().err
     assert not sessions
 
 

@@ -78,7 +78,8 @@ def test_a_table_with_other_columns_than_declared_is_not_written(
         "* EXCEPT (tick_us)", "int(1) AS tick_us"
     )
     with pytest.raises(
-        TypeError, match=r"found the columns \[\('tick_us', 'int'\)\], and \[\('tick_us', 'bigint'\)\]"
+        TypeError,
+        match=r"found the columns \[\('tick_us', 'int'\)\] in place of .* \[\('tick_us', 'bigint'\)\]",
     ):
         dataset.replace(RECOMMENDATIONS, frame, 2)
     assert dataset.derived(RECOMMENDATIONS).transaction("run") == 1

@@ -6,10 +6,10 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from purgatory import DelayedOperation, Purgatory
-from purgatory.relay import Key, Relay
+from purgatory.relay import Key, Relay, Transport
 from purgatory.testing import InProcessBroker
 
 State = Counter[Key]
@@ -29,13 +29,19 @@ class Version(DelayedOperation[int]):
         return self.cache[self.key]
 
 
+class Maker(Protocol):
+    """Makes transports that reach each other: a broker, a server, or a proxy of one."""
+
+    def transport(self) -> Transport: ...
+
+
 class Process:
     """A purgatory with a relay, and what the process knows of the shared state.
 
     A refresh takes `slowness` seconds, and reads the state in the middle of that. It raises `failure`.
     """
 
-    def __init__(self, broker: InProcessBroker, state: State, **options: Any) -> None:
+    def __init__(self, broker: Maker, state: State, **options: Any) -> None:
         self.state = state
         self.cache: State = Counter()
         self.slowness = 0.0
@@ -45,8 +51,8 @@ class Process:
         self.calls: list[list[Key]] = []
         self.concurrent = 0
         self.purgatory = Purgatory("polls")
-        self.engine = broker.engine()
-        self.relay = Relay(self.purgatory, self.engine, refresh=self.load, **options)
+        self.transport = broker.transport()
+        self.relay = Relay(self.purgatory, self.transport, refresh=self.load, **options)
 
     async def load(self, keys: Collection[Key]) -> None:
         self.calls.append(list(keys))

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 import pytest
 import pytest_asyncio
 
-from purgatory.relay import Key, Message
-from purgatory.relay.message import read
+from purgatory.relay import Key, Publication
+from purgatory.relay.texts import read
 from purgatory.testing import InProcessBroker, VirtualTimeLoop
 from tests.relay.processes import Pair, Process, State, Version, two_processes
 
@@ -107,13 +107,13 @@ async def test_a_server_that_stops_is_connected_again_when_it_starts(
 
 async def test_signals_that_could_not_be_published_go_out_when_the_server_is_back(pair: Pair) -> None:
     published: list[Key] = []
-    publish = pair.writer.engine.publish
+    publish = pair.writer.transport.publish
 
-    async def note(messages: Sequence[Message]) -> None:
-        await publish(messages)
-        published.extend(key for message in messages for key in read(message.text).keys)
+    async def note(publications: Sequence[Publication]) -> None:
+        await publish(publications)
+        published.extend(key for publication in publications for key in read(publication.text).keys)
 
-    pair.writer.engine.publish = note  # type: ignore[method-assign]
+    pair.writer.transport.publish = note  # type: ignore[method-assign]
     pair.broker.stop()
     taken = asyncio.create_task(pair.writer.relay.signalled("tea"))
     await asyncio.sleep(60)
@@ -176,11 +176,11 @@ async def test_a_connection_that_brings_no_heartbeat_back_never_counts_as_connec
         def __repr__(self) -> str:
             return "network:MayNotPublish"
 
-    async def refuse(messages: Sequence[Message]) -> None:
+    async def refuse(publications: Sequence[Publication]) -> None:
         raise MayNotPublish("no permission")
 
-    publish = pair.waiter.engine.publish
-    pair.waiter.engine.publish = refuse  # type: ignore[method-assign]
+    publish = pair.waiter.transport.publish
+    pair.waiter.transport.publish = refuse  # type: ignore[method-assign]
     await asyncio.sleep(HEARTBEAT)
     relay = pair.waiter.relay
     for _ in range(300):
@@ -189,7 +189,7 @@ async def test_a_connection_that_brings_no_heartbeat_back_never_counts_as_connec
     assert relay.statistics().generation > 2
     assert "MayNotPublish: no permission" in caplog.text
     assert "TimeoutError: within 6 seconds no heartbeat has come back" in caplog.text
-    pair.waiter.engine.publish = publish  # type: ignore[method-assign]
+    pair.waiter.transport.publish = publish  # type: ignore[method-assign]
     await asyncio.sleep(6)
     assert relay.statistics().connected
 
@@ -219,24 +219,24 @@ async def test_a_subscription_that_the_server_refuses_ends_the_connection(
     # That one ends for another reason.
     pair.broker.cut()
     await asyncio.sleep(1)
-    subscribe = pair.waiter.engine.subscribe
-    pair.waiter.engine.subscribe = refused  # type: ignore[method-assign]
+    subscribe = pair.waiter.transport.subscribe
+    pair.waiter.transport.subscribe = refused  # type: ignore[method-assign]
     operation = pair.waiter.park("tea")
     await asyncio.sleep(10)
     assert pair.waiter.relay.statistics().gaps == 2
     assert "OSError: no permission" in caplog.text
-    pair.waiter.engine.subscribe = subscribe  # type: ignore[method-assign]
+    pair.waiter.transport.subscribe = subscribe  # type: ignore[method-assign]
     await asyncio.sleep(6)
     pair.writer.write("tea")
     assert await seconds_until(operation) <= 1
 
 
 async def test_a_subscription_that_the_server_ignores_ends_the_connection(pair: Pair) -> None:
-    subscribe = pair.waiter.engine.subscribe
-    pair.waiter.engine.subscribe = ignored  # type: ignore[method-assign]
+    subscribe = pair.waiter.transport.subscribe
+    pair.waiter.transport.subscribe = ignored  # type: ignore[method-assign]
     operation = pair.waiter.park("tea")
     await asyncio.sleep(HEARTBEAT)
-    pair.waiter.engine.subscribe = subscribe  # type: ignore[method-assign]
+    pair.waiter.transport.subscribe = subscribe  # type: ignore[method-assign]
     await asyncio.sleep(1)
     assert pair.waiter.relay.statistics().gaps == 1
     pair.writer.write("tea")
@@ -251,22 +251,22 @@ async def ignored(channels: Sequence[str]) -> None:
     await asyncio.get_running_loop().create_future()
 
 
-async def test_an_engine_that_returns_has_lost_its_connection(
+async def test_a_transport_that_returns_has_lost_its_connection(
     pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
     third = Process(pair.broker, pair.state)
-    run = third.engine.run
+    run = third.transport.run
 
     async def run_and_return(*arguments: object, **options: object) -> None:
         with pytest.raises(ConnectionResetError):
             await run(*arguments, **options)  # type: ignore[arg-type]
 
-    third.engine.run = run_and_return  # type: ignore[method-assign, assignment]
+    third.transport.run = run_and_return  # type: ignore[method-assign]
     async with third:
         pair.broker.cut()
         await asyncio.sleep(1)
         assert third.relay.statistics().generation == 2
-    assert "Engine.run has returned" in caplog.text
+    assert "Transport.run has returned" in caplog.text
 
 
 async def test_a_queue_that_overflows_is_a_gap(pair: Pair, waiting: Version) -> None:
@@ -318,11 +318,11 @@ async def test_the_broker_describes_itself() -> None:
         broker.stop()
         assert repr(broker) == "<InProcessBroker stopped connections=0>"
         with pytest.raises(ConnectionRefusedError):
-            await process.engine.publish([Message("00", "{}")])
+            await process.transport.publish([Publication("00", "{}")])
 
 
 async def test_a_subscription_on_a_connection_that_was_cut_is_refused(pair: Pair) -> None:
-    subscribing = asyncio.create_task(pair.waiter.engine.subscribe(["00"]))
+    subscribing = asyncio.create_task(pair.waiter.transport.subscribe(["00"]))
     await asyncio.sleep(0.05)
     pair.broker.cut()
     with pytest.raises(ConnectionResetError):

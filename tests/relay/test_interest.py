@@ -351,7 +351,7 @@ class InterestMachine(RuleBasedStateMachine):
         assert self.table == set(self.interest.entries)
         for key in self.table:
             entry = self.interest.entries[key]
-            assert (entry.fresh == entry.shard.generation) == (key in self.fresh)
+            assert (entry.fresh == entry.shard.epoch) == (key in self.fresh)
         assert not self.due or self.interest.waiting
 
 

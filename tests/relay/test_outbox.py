@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from purgatory.relay.engine import Message
-from purgatory.relay.message import read
 from purgatory.relay.outbox import Outbox
+from purgatory.relay.texts import read
+from purgatory.relay.transport import Publication
 
 SENDER = "0123456789abcdef"
 
@@ -24,7 +24,7 @@ def filled(signals: list[tuple[int, int]], max_keys: int = 3) -> Outbox:
 def sent(outbox: Outbox) -> dict[int, set[object] | None]:
     """For each shard the keys that are signalled, or None for the whole shard."""
     found: dict[int, set[object] | None] = {}
-    for channel, text in outbox.messages(SENDER, 200):
+    for channel, text in outbox.publications(SENDER, 200):
         arrival = read(text)
         shard = int(channel, 16)
         if arrival.shard is None:
@@ -72,14 +72,14 @@ def test_a_whole_shard_stays_whole() -> None:
 
 def test_a_heartbeat_goes_to_the_channel_of_its_sender() -> None:
     outbox = Outbox(3)
-    assert outbox.messages(SENDER, 200) == []
+    assert outbox.publications(SENDER, 200) == []
     later = Outbox(3)
     later.add_beat()
     outbox.absorb(later)
     outbox.absorb(Outbox(3))
-    [message] = outbox.messages(SENDER, 200)
-    assert message == Message(SENDER, message.text)
-    assert read(message.text).beat
+    [publication] = outbox.publications(SENDER, 200)
+    assert publication == Publication(SENDER, publication.text)
+    assert read(publication.text).beat
 
 
 def test_a_key_that_no_text_has_room_for_becomes_its_shard() -> None:

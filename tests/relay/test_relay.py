@@ -14,9 +14,9 @@ from anyio.abc import TaskStatus
 
 from purgatory import DelayedValue, OperationState, Purgatory, PurgatoryNotOpen
 from purgatory.relay import Key, Relay, RelayClosed, signal_text
-from purgatory.relay.engine import Message
 from purgatory.relay.keys import encoded, shard_of
-from purgatory.testing import InProcessBroker, VirtualTimeLoop
+from purgatory.relay.transport import Publication
+from purgatory.testing import InProcessBroker, InProcessTransport, VirtualTimeLoop
 from tests.operations import Gate, Stop, raising
 from tests.relay.processes import Pair, Process, State, Version, two_processes
 
@@ -55,7 +55,7 @@ async def test_a_relay_has_nothing_to_do_with_operations_that_have_no_key() -> N
 
     async with Purgatory() as polls:
         values = [polls.try_complete_else_watch(DelayedValue[int](None))]
-        async with Relay(polls, InProcessBroker().engine(), refresh=refresh) as relay:
+        async with Relay(polls, InProcessBroker().transport(), refresh=refresh) as relay:
             values.append(polls.try_complete_else_watch(DelayedValue[int](None)))
             await asyncio.sleep(1)
             assert (relay.statistics().keys, refreshed) == (0, [])
@@ -99,7 +99,7 @@ async def test_the_own_signal_that_comes_back_is_ignored(pair: Pair) -> None:
     assert pair.writer.relay.statistics().arrived == 0
 
 
-async def test_signalled_returns_when_the_engine_has_taken_the_signal(
+async def test_signalled_returns_when_the_transport_has_taken_the_signal(
     pair: Pair, virtual_time: VirtualTimeLoop
 ) -> None:
     start = virtual_time.time()
@@ -120,14 +120,14 @@ async def test_a_signal_goes_out_though_nobody_waits_for_that_any_more(pair: Pai
 
 
 async def test_signals_that_come_during_a_flush_go_out_together_each_key_once(pair: Pair) -> None:
-    sent: list[list[Message]] = []
-    publish = pair.writer.engine.publish
+    sent: list[list[Publication]] = []
+    publish = pair.writer.transport.publish
 
-    async def note(messages: list[Message]) -> None:
-        sent.append(messages)
-        await publish(messages)
+    async def note(publications: list[Publication]) -> None:
+        sent.append(publications)
+        await publish(publications)
 
-    pair.writer.engine.publish = note  # type: ignore[assignment, method-assign]
+    pair.writer.transport.publish = note  # type: ignore[assignment, method-assign]
     for _ in range(3):
         pair.writer.relay.signal("tea")
     await asyncio.sleep(0.05)
@@ -135,7 +135,9 @@ async def test_signals_that_come_during_a_flush_go_out_together_each_key_once(pa
         for key in ("tea", "coffee"):
             pair.writer.relay.signal(key)
     await asyncio.sleep(1)
-    texts = [[message.text.partition('"keys":')[2] for message in messages] for messages in sent]
+    texts = [
+        [publication.text.partition('"keys":')[2] for publication in publications] for publications in sent
+    ]
     assert texts == [['["tea"]}'], ['["tea"]}', '["coffee"]}']]
     assert pair.writer.relay.statistics().signals == 9
 
@@ -167,7 +169,7 @@ async def test_a_text_that_somebody_else_publishes_is_a_signal(pair: Pair) -> No
     await settled(pair)
     pair.state["tea"] += 1
     channel = f"{shard_of(encoded('tea')):02x}"
-    await pair.writer.engine.publish([Message(channel, signal_text(["tea"]))])
+    await pair.writer.transport.publish([Publication(channel, signal_text(["tea"]))])
     await waiting
     assert pair.waiter.relay.statistics().arrived == 1
 
@@ -178,7 +180,7 @@ async def test_a_text_that_cannot_be_read_may_mean_any_key(
     waiting = pair.waiter.park("tea")
     await settled(pair)
     pair.state["tea"] += 1
-    await pair.writer.engine.publish([Message(f"{shard_of(encoded('tea')):02x}", "{}")])
+    await pair.writer.transport.publish([Publication(f"{shard_of(encoded('tea')):02x}", "{}")])
     await waiting
     assert pair.waiter.relay.statistics().unreadable == 1
     assert "cannot be read" in caplog.text
@@ -272,7 +274,9 @@ async def test_a_channel_is_left_when_nobody_has_waited_for_long() -> None:
     async with two_processes(linger=20) as pair:
         pair.waiter.park("tea").cancel()
         await settled(pair)
-        connection = pair.waiter.engine._connection
+        transport = pair.waiter.transport
+        assert isinstance(transport, InProcessTransport)
+        connection = transport._connection
         assert connection is not None
         assert len(connection.channels) == 2
         await asyncio.sleep(15)
@@ -290,7 +294,7 @@ async def test_a_channel_that_is_wanted_again_while_it_is_left_is_subscribed_aga
     async with two_processes(linger=20) as pair:
         pair.waiter.park("tea").cancel()
         relay = pair.waiter.relay
-        unsubscribe = pair.waiter.engine.unsubscribe
+        unsubscribe = pair.waiter.transport.unsubscribe
         waiting: list[Version] = []
         left = asyncio.Event()
 
@@ -299,7 +303,7 @@ async def test_a_channel_that_is_wanted_again_while_it_is_left_is_subscribed_aga
             left.set()
             await unsubscribe(channels)
 
-        pair.waiter.engine.unsubscribe = wait_meanwhile  # type: ignore[method-assign]
+        pair.waiter.transport.unsubscribe = wait_meanwhile  # type: ignore[method-assign]
         await left.wait()
         await settled(pair)
         assert relay._interest.entries["tea"].shard.confirmed
@@ -310,7 +314,7 @@ async def test_a_channel_that_is_wanted_again_while_it_is_left_is_subscribed_aga
 async def test_without_refresh_the_keys_are_only_checked() -> None:
     broker, state = InProcessBroker(latency=0.1), State()
     purgatory = Purgatory()
-    relay = Relay(purgatory, broker.engine())
+    relay = Relay(purgatory, broker.transport())
     async with purgatory, Process(broker, state) as writer, relay:
         waiting = purgatory.try_complete_else_watch(Version(state, "tea", 1), ["tea"])
         await asyncio.sleep(1)
@@ -343,7 +347,7 @@ async def test_a_key_without_an_encoding_that_is_watched_already_is_refused() ->
     async with Purgatory() as purgatory:
         waiting = purgatory.try_complete_else_watch(Gate(), [1.5])
         with pytest.raises(TypeError, match="not float"):
-            await Relay(purgatory, InProcessBroker().engine()).__aenter__()
+            await Relay(purgatory, InProcessBroker().transport()).__aenter__()
         assert not waiting.done
         purgatory.try_complete_else_watch(Gate(), [2.5])
 
@@ -452,7 +456,7 @@ async def test_a_hook_that_reads_something_cancelled_does_not_end_the_relay(
 
 
 @pytest.mark.parametrize("call", ["run", "subscribe", "unsubscribe", "publish"])
-async def test_an_engine_that_awaits_something_cancelled_is_tried_again_and_reported(
+async def test_a_transport_that_awaits_something_cancelled_is_tried_again_and_reported(
     call: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(*_: Any, **__: Any) -> None:
@@ -465,7 +469,7 @@ async def test_an_engine_that_awaits_something_cancelled_is_tried_again_and_repo
         pair.waiter.park("milk", timeout=1)
         await asyncio.sleep(1)
         process = pair.writer if call == "publish" else pair.waiter
-        monkeypatch.setattr(process.engine, call, fail)
+        monkeypatch.setattr(process.transport, call, fail)
         if call == "run":
             pair.broker.cut()
         waiting = pair.waiter.park("tea")
@@ -473,17 +477,17 @@ async def test_an_engine_that_awaits_something_cancelled_is_tried_again_and_repo
         assert await seconds_until(waiting) <= 5
         await asyncio.sleep(10)
         assert pair.waiter.relay.statistics().connected
-    assert "the engine raised CancelledError: something that it reads was cancelled" in caplog.text
+    assert "the transport raised CancelledError: something that it reads was cancelled" in caplog.text
 
 
 # Opening and closing
 
 
-async def test_entering_raises_what_the_engine_raises() -> None:
+async def test_entering_raises_what_the_transport_raises() -> None:
     broker = InProcessBroker()
     broker.stop()
     async with Purgatory() as purgatory:
-        relay = Relay(purgatory, broker.engine())
+        relay = Relay(purgatory, broker.transport())
         with pytest.raises(ConnectionRefusedError, match="the broker is stopped"):
             await relay.__aenter__()
         assert repr(relay) == "<Relay of 'purgatory' failed>"
@@ -507,8 +511,8 @@ async def test_entering_raises_why_the_connection_has_ended_and_not_what_failed_
         await ended.wait()
         raise ConnectionError("there is no connection any more")
 
-    process.engine.run = run  # type: ignore[method-assign, assignment]
-    process.engine.subscribe = subscribe  # type: ignore[method-assign]
+    process.transport.run = run  # type: ignore[method-assign, assignment]
+    process.transport.subscribe = subscribe  # type: ignore[method-assign]
     with pytest.raises(OSError, match="too many clients"):
         await process.__aenter__()
 
@@ -520,7 +524,7 @@ async def test_entering_gives_up_a_server_that_does_not_answer(virtual_time: Vir
         with pytest.raises(
             TimeoutError, match="within 6 seconds the server has not answered: check the address"
         ):
-            await Relay(purgatory, broker.engine(), heartbeat=9).__aenter__()
+            await Relay(purgatory, broker.transport(), heartbeat=9).__aenter__()
         assert virtual_time.time() <= 9
 
 
@@ -532,7 +536,7 @@ async def test_entering_gives_up_a_server_that_does_not_confirm_the_subscription
     async def ignore(channels: Sequence[str]) -> None:
         await asyncio.get_running_loop().create_future()
 
-    process.engine.subscribe = ignore  # type: ignore[method-assign]
+    process.transport.subscribe = ignore  # type: ignore[method-assign]
     with pytest.raises(TimeoutError, match="within 6 seconds the server has not confirmed the subscriptions"):
         await process.__aenter__()
     assert virtual_time.time() <= 9
@@ -560,10 +564,10 @@ async def test_entering_gives_up_a_server_that_brings_no_heartbeat_back(
 async def test_entering_raises_what_publishing_raises() -> None:
     process = Process(InProcessBroker(), State())
 
-    async def refuse(messages: Sequence[Message]) -> None:
+    async def refuse(publications: Sequence[Publication]) -> None:
         raise PermissionError("it may not publish")
 
-    process.engine.publish = refuse  # type: ignore[method-assign]
+    process.transport.publish = refuse  # type: ignore[method-assign]
     with pytest.raises(PermissionError, match="it may not publish"):
         await process.__aenter__()
 
@@ -580,14 +584,14 @@ async def test_entering_raises_one_error_when_connections_are_lost_at_the_same_t
     async def subscribe(channels: Sequence[str]) -> None:
         """It is confirmed at once."""
 
-    async def publish(messages: Sequence[Message]) -> None:
+    async def publish(publications: Sequence[Publication]) -> None:
         lost.set()
         await asyncio.sleep(0)
         raise ConnectionResetError("the server has died")
 
-    process.engine.run = run  # type: ignore[method-assign, assignment]
-    process.engine.subscribe = subscribe  # type: ignore[method-assign]
-    process.engine.publish = publish  # type: ignore[method-assign]
+    process.transport.run = run  # type: ignore[method-assign, assignment]
+    process.transport.subscribe = subscribe  # type: ignore[method-assign]
+    process.transport.publish = publish  # type: ignore[method-assign]
     with pytest.raises(ConnectionResetError, match="has died"):
         await process.__aenter__()
 
@@ -596,16 +600,16 @@ async def test_entering_can_be_cancelled() -> None:
     broker = InProcessBroker()
     broker.freeze()
     async with Purgatory() as purgatory:
-        engine = broker.engine()
+        transport = broker.transport()
         with anyio.move_on_after(1) as scope:
-            await Relay(purgatory, engine).__aenter__()
+            await Relay(purgatory, transport).__aenter__()
         assert scope.cancelled_caught
-        assert engine.closed
+        assert transport.closed
         purgatory.try_complete_else_watch(Gate(), [1.5])
 
 
 async def test_the_purgatory_has_to_be_open() -> None:
-    relay = Relay(Purgatory(), InProcessBroker().engine())
+    relay = Relay(Purgatory(), InProcessBroker().transport())
     with pytest.raises(RelayClosed, match="use `async with`"):
         relay.signal("tea")
     with pytest.raises(PurgatoryNotOpen, match="enter it before its relay"):
@@ -621,7 +625,7 @@ async def test_a_relay_is_entered_once(pair: Pair) -> None:
     with pytest.raises(RuntimeError, match="entered before: make a new one"):
         await pair.writer.relay.run()
     with pytest.raises(RuntimeError, match="it can have one only"):
-        await Relay(pair.writer.purgatory, pair.broker.engine()).run()
+        await Relay(pair.writer.purgatory, pair.broker.transport()).run()
 
 
 async def test_closing_publishes_what_waits(pair: Pair) -> None:
@@ -629,11 +633,12 @@ async def test_closing_publishes_what_waits(pair: Pair) -> None:
     await settled(pair)
     async with Process(pair.broker, pair.state) as third:
         third.write("tea")
-    assert third.engine.closed
+    assert isinstance(third.transport, InProcessTransport)
+    assert third.transport.closed
     assert await waiting == 1
 
 
-async def test_closing_does_not_wait_long_for_an_engine_that_is_away(
+async def test_closing_does_not_wait_long_for_a_transport_that_is_away(
     caplog: pytest.LogCaptureFixture, virtual_time: VirtualTimeLoop
 ) -> None:
     broker = InProcessBroker()
@@ -653,7 +658,7 @@ async def test_after_closing_a_key_is_checked_in_this_process_only(pair: Pair) -
     async with third:
         pass
     async with Purgatory() as purgatory:
-        relay = Relay(purgatory, pair.broker.engine())
+        relay = Relay(purgatory, pair.broker.transport())
         async with relay:
             gate = purgatory.try_complete_else_watch(Gate(), ["tea"])
         gate.opened = True
@@ -672,7 +677,7 @@ async def test_an_exception_that_leaves_the_block_is_raised_as_it_is_and_closes_
     broker = InProcessBroker()
 
     async def leave_by_an_exception() -> None:
-        async with Purgatory() as purgatory, Relay(purgatory, broker.engine()) as relay:
+        async with Purgatory() as purgatory, Relay(purgatory, broker.transport()) as relay:
             broker.stop()
             relay.signal("tea")
             raise ValueError("mine")
@@ -684,7 +689,7 @@ async def test_an_exception_that_leaves_the_block_is_raised_as_it_is_and_closes_
 
 async def test_a_relay_runs_in_a_task_group(pair: Pair) -> None:
     async with Purgatory() as purgatory, anyio.create_task_group() as group:
-        relay = Relay(purgatory, pair.broker.engine())
+        relay = Relay(purgatory, pair.broker.transport())
         await group.start(relay.run)
         gate = purgatory.try_complete_else_watch(Gate(opened=False), ["tea"])
         await asyncio.sleep(1)
@@ -750,23 +755,26 @@ async def test_a_relay_whose_task_somebody_cancels_says_so(
     ("error", "words"),
     [
         (OSError("it is stuck"), "OSError: it is stuck"),
-        (asyncio.CancelledError(), "RuntimeError: the engine raised CancelledError: something that it reads"),
+        (
+            asyncio.CancelledError(),
+            "RuntimeError: the transport raised CancelledError: something that it reads",
+        ),
     ],
 )
-async def test_an_engine_that_cannot_be_closed_is_reported(
+async def test_a_transport_that_cannot_be_closed_is_reported(
     pair: Pair, caplog: pytest.LogCaptureFixture, error: BaseException, words: str
 ) -> None:
     third = Process(pair.broker, pair.state)
-    third.engine.aclose = raising(error)  # type: ignore[method-assign]
+    third.transport.aclose = raising(error)  # type: ignore[method-assign]
     async with third:
         pass
-    assert f"the engine could not be closed: {words}" in caplog.text
+    assert f"the transport could not be closed: {words}" in caplog.text
 
 
 @pytest.mark.parametrize("option", ["heartbeat", "anti_entropy", "linger", "max_batch", "max_keys"])
 async def test_numbers_that_are_not_positive_are_refused(option: str) -> None:
     with pytest.raises(ValueError, match=option):
-        Relay(Purgatory(), InProcessBroker().engine(), **{option: 0})  # type: ignore[arg-type]
+        Relay(Purgatory(), InProcessBroker().transport(), **{option: 0})  # type: ignore[arg-type]
 
 
 # Work

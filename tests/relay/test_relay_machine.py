@@ -1,6 +1,6 @@
 """Hypothesis looks for an interleaving in which a wake-up is lost.
 
-Three processes park, write and signal while connections are cut, messages vanish, the server stops or
+Three processes park, write and signal while connections are cut, publications vanish, the server stops or
 freezes, and refreshes are slow or fail. The model is the shared state alone: a waiter whose condition holds
 there is woken within the promise.
 """
@@ -212,7 +212,7 @@ class RelayMachine(RuleBasedStateMachine):
             since = max(waiter.since, self.failed + ATTEMPT)
             if self.now > since + ANTI_ENTROPY + WAKE:
                 yield waiter
-            # A message that vanished is nobody's fault, until the anti-entropy.
+            # A publication that vanished is nobody's fault, until the anti-entropy.
             noticed = waiter.since > self.unnoticed + 2 * LATENCY
             if noticed and self.now > max(since + WAKE, self.troubled + REPAIR):
                 yield waiter

@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from purgatory.web import client_has, resumable
+from purgatory.web import Position, client_has, resumable
 
 
 def request_with(*if_none_match: str, query: str = "") -> Request:
@@ -67,6 +67,11 @@ def test_the_link_keeps_each_value_of_a_parameter_that_is_there_several_times() 
     request = request_with(query="follow=a&offset=6&follow=b&offset=5")
     response = resumable(request, Response(), '"7"', offset=7)
     assert response.headers["Link"] == '<?follow=a&follow=b&offset=7>; rel="next"'
+
+
+def test_the_link_has_the_text_of_a_position_as_it_is() -> None:
+    response = resumable(request_with(), Response(), '"7"', after=Position("log", 7))
+    assert response.headers["Link"] == '<?after=log:7>; rel="next"'
 
 
 def test_a_client_that_has_the_answer_gets_an_empty_304_with_the_same_headers() -> None:

@@ -20,11 +20,11 @@ from urllib.parse import parse_qsl
 import uvicorn
 from fastapi import FastAPI
 from starlette.requests import Request
+from starlette.types import Receive
 
 from benchmarks.harness.event_loop import CollectorPauses, Heartbeat
 from purgatory import DelayedOperation, Purgatory
 from purgatory.web import ClientDisconnected, poll
-from purgatory.web.long_poll import Receive
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 # The connections that the kernel may hold until they are accepted.

@@ -19,7 +19,7 @@ import asyncpg
 
 from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, percentiles, spreads
 from benchmarks.harness.event_loop import run
-from purgatory.relay.message import signal_text
+from purgatory.relay.texts import signal_text
 
 # Connections that commit, each one transaction after the other.
 WRITERS = 10

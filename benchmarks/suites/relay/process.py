@@ -1,6 +1,6 @@
-"""What a relay costs one process, without the engine: signals, and a resync after a gap.
+"""What a relay costs one process, without the transport: signals, and a resync after a gap.
 
-The texts go straight from one relay to another. An engine's own cost comes on top of that.
+The texts go straight from one relay to another. A transport's own cost comes on top of that.
 """
 
 import time
@@ -12,12 +12,12 @@ from benchmarks.harness.event_loop import CollectorPauses, CollectorSetting, Hea
 from purgatory import DelayedOperation, Purgatory
 from purgatory.relay import Key, Relay
 from purgatory.relay.keys import encoded
-from purgatory.relay.message import keys_texts
+from purgatory.relay.texts import keys_texts
 from purgatory.testing import InProcessBroker
 
 # Keys that the process watches while signals of others arrive.
 WATCHED = 1_000
-# The longest message of an engine, and the keys in a flush.
+# The longest message of a transport, and the keys in a flush.
 MAX_BYTES, FLUSHED = 8_000, 500
 
 Act = Callable[[Relay, list[Key]], Awaitable[float]]
@@ -69,7 +69,7 @@ def measure(setting: Setting, act: Act) -> Sample:
 
 
 async def with_a_relay(act: Act, signals: int) -> float:
-    async with Purgatory() as purgatory, Relay(purgatory, InProcessBroker().engine()) as relay:
+    async with Purgatory() as purgatory, Relay(purgatory, InProcessBroker().transport()) as relay:
         for key in range(WATCHED):
             purgatory.try_complete_else_watch(Wait({}, key), (key,))
         await settled(relay)
@@ -89,7 +89,7 @@ async def heard(relay: Relay, keys: list[Key]) -> float:
 
 
 async def given(relay: Relay, keys: list[Key]) -> float:
-    """Processor seconds until the engine has taken all, with a turn of the loop after each flush."""
+    """Processor seconds until the transport has taken all, with a turn of the loop after each flush."""
     start = time.process_time()
     for number, key in enumerate(keys):
         relay.signal(key)
@@ -114,7 +114,7 @@ async def resync(keys: int) -> Sample:
         versions.update({key: stored.get(key, 0) for key in batch})
 
     purgatory, broker = Purgatory(), InProcessBroker()
-    relay = Relay(purgatory, broker.engine(), refresh=load)
+    relay = Relay(purgatory, broker.transport(), refresh=load)
     async with purgatory:
         async with relay:
             for key in range(keys):

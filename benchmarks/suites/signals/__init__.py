@@ -1,25 +1,21 @@
-"""A signal in one worker wakes a wait in another: purgatory.relay beside what else runs over Redis.
+"""A signal in one worker wakes a wait in another: purgatory.relay beside what else does that over Redis.
 
-Each alternative is in a file of its own, in its documented use. All of them have the same Redis, the same
-four workers, the same waits and the same records. The waits of the alternatives stay subscribed. Those of a
-purgatory begin anew for each record.
+The relay is measured over each of its transports. Each alternative is in a file of its own, in its documented
+use. All of them have the same four workers, the same waits and the same records, on a server of their own.
+The waits of the alternatives stay subscribed. The waits of a purgatory begin anew for each record.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
-
-from redis.asyncio import Redis
 
 from benchmarks.harness.benchmark import (
     Parts,
@@ -33,10 +29,9 @@ from benchmarks.harness.benchmark import (
 )
 from benchmarks.harness.event_loop import run
 from benchmarks.harness.processes import ROOT
-from benchmarks.suites.delayed.processes import Processes
-from benchmarks.suites.signals.carriers import INSTALLED
+from benchmarks.suites.signals.carriers import INSTALLED, servers_of
+from benchmarks.suites.signals.servers import SERVERS, Server
 from benchmarks.suites.signals.worker import Plan
-from examples.free_ports import free_ports
 
 WORKERS = 4
 # Records in a second.
@@ -57,15 +52,15 @@ def signals(setting: Setting) -> Parts:
         spreads(p50_ms="p50", p99_ms="p99")
         + medians(calm_lost="lost", cut_p99_ms="cuts: p99", lost="cuts: lost", refused="cuts: refused"),
         f"{setting.sizes[0]:,} waits, each for a topic of its own, and one record for each, {RATE:g} in a "
-        f"second. Then the same while CLIENT KILL cuts all connections every {CUT:g} s. A wait is lost if it "
+        f"second. Then the same while the server cuts all connections every {CUT:g} s. A wait is lost if it "
         f"is not over {PATIENCE:g} s after the last record; each p99 is that of the others. A record that "
         "the client refuses is sent again.",
     )
     yield Table(
         "Processor time: microseconds",
         spreads(signal_us="for each record")
-        + medians(redis_us="Redis for each", idle_us="idle wait, a second"),
-        "That of the four workers together, and that of Redis, while nothing is cut. Waits begin before, and "
+        + medians(server_us="the servers for each", idle_us="idle wait, a second"),
+        "The four workers together, and the servers together, while nothing is cut. Waits begin before, and "
         "subscribe before, so that is not in it.",
     )
     for name in INSTALLED:
@@ -80,19 +75,22 @@ def measure(setting: Setting, name: str) -> Sample:
 async def _measure(setting: Setting, name: str) -> Sample:
     plan = Plan(WORKERS, setting.sizes[0], RATE)
     async with AsyncExitStack() as stack:
-        url, server = await stack.enter_async_context(redis_server())
+        servers: list[Server] = [
+            await stack.enter_async_context(SERVERS[each]()) for each in servers_of(name)
+        ]
+        urls = {server.name: server.url for server in servers}
         workers = [
-            await stack.enter_async_context(Worker.started(setting.loop, name, url, number, plan))
+            await stack.enter_async_context(Worker.started(setting.loop, name, urls, number, plan))
             for number in range(WORKERS)
         ]
         await told(workers, do="wait")
         idle = await told(workers, do="idle", seconds=IDLE * setting.seconds)
-        redis_before = server.processor_seconds()
+        before = sum(server.processor_seconds() for server in servers)
         calm = await round(workers, plan)
-        redis_after = server.processor_seconds()
+        after = sum(server.processor_seconds() for server in servers)
         await told(workers, do="wait")
         async with asyncio.TaskGroup() as tasks:
-            cutting = tasks.create_task(cut_again_and_again(url))
+            cutting = tasks.create_task(cut_again_and_again(servers))
             cut = await round(workers, plan)
             cutting.cancel()
     sample = {
@@ -101,7 +99,7 @@ async def _measure(setting: Setting, name: str) -> Sample:
         "lost": sum(each["lost"] for each in cut),
         "refused": sum(each["refused"] for each in cut),
         "signal_us": processor_seconds(calm) / plan.topics * 1e6,
-        "redis_us": (redis_after - redis_before) / plan.topics * 1e6,
+        "server_us": (after - before) / plan.topics * 1e6,
         "idle_us": processor_seconds(idle) / plan.topics / (IDLE * setting.seconds) * 1e6,
     }
     # A carrier may have lost all.
@@ -118,8 +116,10 @@ class Worker:
 
     @classmethod
     @asynccontextmanager
-    async def started(cls, loop: str, name: str, url: str, number: int, plan: Plan) -> AsyncIterator[Worker]:
-        arguments = [loop, name, url, number, plan.workers, plan.topics, plan.rate]
+    async def started(
+        cls, loop: str, name: str, urls: dict[str, str], number: int, plan: Plan
+    ) -> AsyncIterator[Worker]:
+        arguments = [loop, name, json.dumps(urls), number, plan.workers, plan.topics, plan.rate]
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", __name__, *map(str, arguments)),
             cwd=ROOT,
@@ -168,31 +168,9 @@ def processor_seconds(answers: Answers) -> float:
     return seconds
 
 
-@asynccontextmanager
-async def redis_server() -> AsyncIterator[tuple[str, Processes]]:
-    """A Redis that keeps nothing: its URL and its process."""
-    program = shutil.which("redis-server")
-    if program is None:
-        raise RuntimeError("this benchmark needs redis-server: apt-get install redis-server")
-    port = free_ports(1)
-    with tempfile.TemporaryDirectory() as directory:
-        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", directory]
-        process = await asyncio.create_subprocess_exec(program, *options, stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        try:
-            while b"Ready to accept connections" not in (line := await process.stdout.readline()):
-                if not line:
-                    raise RuntimeError("redis-server did not start")
-            yield f"redis://127.0.0.1:{port}", Processes([process.pid])
-        finally:
-            process.kill()
-            await process.wait()
-
-
-async def cut_again_and_again(url: str) -> None:
-    """End all connections but this one, until cancelled."""
-    async with Redis.from_url(url) as client:
-        while True:
-            await asyncio.sleep(CUT)
-            for kind in ("pubsub", "normal"):
-                await client.client_kill_filter(_type=kind, skipme=True)
+async def cut_again_and_again(servers: Sequence[Server]) -> None:
+    """End all connections of the workers, until cancelled."""
+    while True:
+        await asyncio.sleep(CUT)
+        for server in servers:
+            await server.cut()

@@ -17,7 +17,7 @@ from benchmarks.suites.signals.carrier import Carrier
 class Broadcaster(Carrier):
     async def __aenter__(self) -> Self:
         self._subscribers: dict[str, asyncio.Task[None]] = {}
-        self._broadcast = await Broadcast(self.url).__aenter__()
+        self._broadcast = await Broadcast(self.urls["redis"]).__aenter__()
         return self
 
     async def __aexit__(self, *exception: Any) -> None:

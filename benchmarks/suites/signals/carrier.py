@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 Woken = Callable[[str, float], None]
 
 
 class Carrier(ABC):
-    """One worker's end. Used as a context manager, which connects to the Redis at `url`.
+    """One worker's end. Used as a context manager, which connects to the servers at `urls`, by their names.
 
     A record is the time at which it was sent. `woken` is to be called, in the task or the callback of the
     wait, with the topic and the record that have ended it.
     """
 
-    def __init__(self, url: str, woken: Woken) -> None:
-        self.url = url
+    def __init__(self, urls: Mapping[str, str], woken: Woken) -> None:
+        self.urls = urls
         self.woken = woken
 
     async def __aenter__(self) -> Self:
@@ -32,4 +32,4 @@ class Carrier(ABC):
 
     @abstractmethod
     async def send(self, topic: str, record: float) -> None:
-        """End the waits for `topic`, in whatever worker they are. Raises what the client of Redis raises."""
+        """End the waits for `topic`, in whatever worker they are. Raises what the client raises."""

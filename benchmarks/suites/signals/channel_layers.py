@@ -20,7 +20,7 @@ class PubSubLayer(Carrier):
 
     async def __aenter__(self) -> Self:
         self._consumers: dict[str, asyncio.Task[None]] = {}
-        self._layer = self.layer(hosts=[self.url])
+        self._layer = self.layer(hosts=[self.urls["redis"]])
         return self
 
     async def __aexit__(self, *exception: Any) -> None:

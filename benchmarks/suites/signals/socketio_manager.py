@@ -17,7 +17,7 @@ from benchmarks.suites.signals.carrier import Carrier, Woken
 class Manager(Carrier):
     async def __aenter__(self) -> Self:
         self._rooms: set[str] = set()
-        self._server = Server(self.url, self.woken)
+        self._server = Server(self.urls["redis"], self.woken)
         self._server.manager.initialize()
         return self
 

@@ -79,12 +79,12 @@ class Round:
             try:
                 await carrier.send(topic, record)
                 return
-            except Exception:  # each client of Redis has its own
+            except Exception:  # each client has its own
                 self.refused += 1
                 await asyncio.sleep(AGAIN)
 
 
-async def serve(kind: type[Carrier], url: str, plan: Plan, number: int) -> None:
+async def serve(kind: type[Carrier], urls: dict[str, str], plan: Plan, number: int) -> None:
     """Obey the commands on stdin until it ends."""
     # Some carriers log each lost connection with a traceback.
     logging.disable()
@@ -94,7 +94,7 @@ async def serve(kind: type[Carrier], url: str, plan: Plan, number: int) -> None:
     def woken(topic: str, record: float) -> None:
         round.woken(topic, record)
 
-    async with kind(url, woken) as carrier:
+    async with kind(urls, woken) as carrier:
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             command = json.loads(line)
             answer: dict[str, Any] = {}

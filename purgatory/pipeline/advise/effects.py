@@ -12,25 +12,26 @@ def effects(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
     """Find out what each of the given timeouts would do. `timeouts` has ``stratum`` and ``timeout_us``.
 
     ``completes``, ``completes_low``, ``completes_high``
-        the share that completes within the timeout, and its 95 % confidence interval. Where nobody waited
-        for so long, the upper bound is 1
+        the share that completes within the timeout, and its 95 % confidence interval. The upper bound is 1 if
+        no operation waited for this long
     ``more_completed``, ``more_completed_low``, ``more_completed_high``
         how many more of the recorded operations would have completed, and the 95 % confidence interval of
         this number; negative if fewer
     ``waited_less_us``
-        by how many microseconds less all operations together would have waited; negative if more
+        how many microseconds less all operations together would have waited; negative if more
 
     Operations that waited for longer than the timeout would have ended at the timeout; that is known.
     Operations that expired earlier would have continued. The curve says how many of them would have completed
-    by the timeout, and when. The interval says how well it knows that. All others stay as they were. Nothing
-    is extrapolated: if some operations would have continued beyond the longest wait, the effect is null.
+    by the timeout, and when. The interval says how certain this number is. All other operations stay as they
+    were. Nothing is extrapolated: if some operations would have continued beyond the longest wait, the effect
+    is null.
     """
     wait, timeout = F.col("waited_us"), F.col("timeout_us")
     reached = wait <= timeout
     # Expired operations were at risk, so the curve is above zero there.
     reopened = (wait < timeout) & (F.col("expired") > 0)
     per_survivor = F.col("expired") / F.col("survival")
-    # Waits are unique within a curve, so the greatest of these is that of the longest wait.
+    # Waits are unique within a curve, so the greatest of these structs has the longest wait.
     last = F.struct("waited_us", "at_risk", "survival", "survival_low", "mean_wait_us", "log_variance")
     bounded = F.struct("waited_us", "survival_high")
     found = (
@@ -38,7 +39,7 @@ def effects(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
         .groupBy("stratum", "timeout_us")
         .agg(
             F.max(F.when(reached, last)).alias("last"),
-            # The curve falls, so a bound holds for all longer waits.
+            # The curve falls, so an upper bound holds for all longer waits, too.
             F.max(F.when(reached & F.col("survival_high").isNotNull(), bounded)).alias("bounded"),
             F.max(wait).alias("followed_us"),
             _sum_where(~reached, F.col("completed")).alias("cut_off"),
@@ -49,8 +50,9 @@ def effects(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
             F.min(F.when(reopened, F.col("log_variance"))).alias("first_variance"),
         )
         .withColumn("survival", F.coalesce("last.survival", F.lit(1.0)))
-        # Where the curve is zero, all that were left have completed at once. If each of n does so with a
-        # probability below the n-th root of 2.5 %, that is as unlikely as to be above an upper bound.
+        # Where the curve is zero, all n operations at risk have completed at once. If each completes with a
+        # probability below the n-th root of 2.5 %, the probability of this is below 2.5 %. So 1 minus this
+        # root is the upper bound of the curve.
         .withColumn(
             "of_zero", F.when(F.col("survival") == 0, 1 - F.pow(F.lit(0.025), 1 / F.col("last.at_risk")))
         )
@@ -63,8 +65,9 @@ def effects(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
     )
     followed = timeout <= F.col("followed_us")
     lowest = F.when(followed, F.coalesce("last.survival_low", "survival")).otherwise(0.0)
-    # Of those that would have continued, so many would still not have completed. The curve is least certain
-    # between this timeout and the wait of those that expired first, so their interval is taken for all.
+    # The number of continued operations that would still not have completed. Its uncertainty grows with the
+    # distance from the wait of the expired operation to this timeout. So all operations get the interval of
+    # the operations that expired first.
     left = F.col("survival") * F.col("survivors")
     factor = F.exp(Z * F.sqrt(F.col("last.log_variance") - F.col("first_variance")))
     most_left = F.coalesce(left * factor, F.col("highest") * F.col("survivors"))

@@ -8,10 +8,11 @@ from typing import Final
 
 from purgatory.pipeline.text import duration, less, more, percent
 
-# A shorter timeout is so many times as long as operations need: they must not expire when they become slower.
+# A shorter timeout is this many times as long as operations need. So operations may become slower and still
+# complete.
 HEADROOM: Final = 2
 
-# A timeout, None if there is none, and the number of operations that have it.
+# Pairs of a timeout, None for no timeout, and the number of operations that have this timeout.
 Mixture = Sequence[tuple[int | None, int]]
 
 
@@ -60,14 +61,14 @@ class Effect:
     waited_less_us: float | None
 
     def sentence(self, operations: int) -> str:
-        """Say it of so many operations. It goes on after "With a timeout of so much,"."""
+        """The effect on this number of operations, in words. The text goes on after "With 500 ms,"."""
         within = f"{percent(self.completes_low)} to {percent(self.completes_high)}"
         said = f"{percent(self.completes)} would complete ({within})"
         if self.more_completed is None or self.waited_less_us is None:
             return f"{said}."
         return (
-            f"{said}: of these {operations:,} operations {more(self.more_completed)}{self._interval()}. "
-            f"All together would have waited {less(self.waited_less_us)}."
+            f"{said}. Of these {operations:,} operations, {more(self.more_completed)}{self._interval()} "
+            f"would have completed. All together would have waited {less(self.waited_less_us)}."
         )
 
     def _interval(self) -> str:
@@ -79,8 +80,8 @@ class Effect:
 class Evidence:
     """What the journal says about a kind, or about a kind on one key.
 
-    `p99` is the reading of its curve for 99 %. `mixture` has its most frequent timeouts, the first one first.
-    `effects` has the effects of `candidates`.
+    `p99` is the reading of its curve for 99 %. `mixture` has its most frequent timeouts; the most frequent
+    timeout comes first. `effects` has the effects of `candidates`.
     """
 
     p99: Reading
@@ -89,22 +90,22 @@ class Evidence:
 
     @property
     def present_us(self) -> int | None:
-        """The most frequent timeout; None if operations never expire, and 0 only if they never wait."""
+        """The most frequent timeout. None if operations never expire, and 0 only if no operation waits."""
         return next((timeout for timeout, _ in self.mixture if timeout != 0), self.mixture[0][0])
 
     @property
     def with_present(self) -> float:
-        """The share of the operations that have that timeout."""
+        """The share of the operations that have the present timeout."""
         return dict(self.mixture)[self.present_us] / self.p99.operations
 
     @property
     def now(self) -> Effect:
-        """The effect of the present timeout; of the longest wait if there is no timeout."""
+        """The effect of the present timeout. If there is none, the effect of the longest wait."""
         return self.effects[self._until]
 
     @property
     def shorter_us(self) -> int | None:
-        """The timeout to shorten to, if that is worth it. None if unknown, or above half the present one."""
+        """The timeout to shorten to. None if it is unknown, or more than half of the present timeout."""
         if self.p99.settled_us is None:
             return None
         shorter = HEADROOM * self.p99.settled_us
@@ -112,7 +113,7 @@ class Evidence:
 
     @property
     def longer_us(self) -> int | None:
-        """The timeout to lengthen to, if the present one is too short; None if it is unknown."""
+        """The timeout to lengthen to, if the present timeout is too short. None if it is unknown."""
         longer = self.p99.timeout_high_us
         return None if longer is None or longer <= self._until else longer
 
@@ -124,13 +125,13 @@ class Evidence:
 
     @property
     def times_p99(self) -> float | None:
-        """The present timeout is so many times the wait by which 99 % complete; None without one of both."""
+        """The present timeout divided by the wait by which 99 % complete. None if one of them is missing."""
         if self.present_us is None or not self.p99.timeout_us:
             return None
         return self.present_us / self.p99.timeout_us
 
     def within(self) -> str:
-        """Say which share completes within the present timeout, and how far it lies above p99."""
+        """Say which share completes within the present timeout, and how many times p99 the timeout is."""
         now, reading = self.now, self.p99
         interval = f"{percent(now.completes_low)} to {percent(now.completes_high)}"
         limit = duration(self._until) + ("" if self.present_us is not None else ", the longest wait")
@@ -140,7 +141,7 @@ class Evidence:
         return f"{percent(now.completes)} complete within {limit} ({interval}){far}"
 
     def timeouts(self) -> str:
-        """The present timeouts; if there are several, each with its share: 500 ms (90 %), 2.00 s (10 %)."""
+        """The present timeouts. If there are several, each has its share: 500 ms (90 %), 2.00 s (10 %)."""
         if len(self.mixture) == 1:
             return named(self.mixture[0][0])
         shares = [(named(timeout), number / self.p99.operations) for timeout, number in self.mixture]

@@ -1,4 +1,4 @@
-"""Strata: groups of operations that are analysed separately. Each kind is one, and each hot key of a kind."""
+"""Strata: groups of operations that are analysed separately: the kinds, and the hot keys of each kind."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""How long operations take to complete, including those that were not allowed to: the Kaplan-Meier estimate.
+"""The Kaplan-Meier estimate of how long operations take to complete, if nothing ends them before.
 
-A wait until completion is a survival time. The wait of an operation that expired is right-censored: it would
-have taken longer, but it is unknown how much. The same holds for a cancelled operation, and for a failed one:
-its hook raised, which says nothing about when its condition would have held. Without the censored waits every
-percentile is too short, because long waits are censored most; so is it if they are counted as completed.
+A wait until completion is a survival time. The wait of an operation that expired is right-censored: the
+operation would have waited longer, but it is unknown how much longer. The wait of a cancelled operation is
+censored, too. So is the wait of a failed operation: its hook raised, which says nothing about when its
+condition would have held. Long waits are censored most. So every percentile is too short if censored waits
+are left out, and also if they are counted as completed.
 
 Censoring must be independent of the wait itself. This is true of timeouts, and of callers that leave for
 other reasons. It is not true of callers that leave because they see that the wait will be long.
@@ -30,7 +31,7 @@ EXACTNESS: Final = 1e-9
 # The bounds of a 95 % interval are this many standard errors from the estimate.
 Z: Final = NormalDist().inv_cdf(0.975)
 
-# When all but this share of the operations that complete have completed, the curve has settled.
+# The curve has settled when only this share of the operations that complete has not completed yet.
 UNSETTLED: Final = 0.001
 
 
@@ -38,8 +39,8 @@ def ends(operations: DataFrame) -> DataFrame:
     """Count the operations of each stratum by their wait.
 
     Reads ``stratum`` (of any type), ``waited_us``, ``outcome`` and ``lateness_us``. Gives the numbers of
-    operations that ``ended`` with any outcome, that ``completed``, and that ``expired`` by their timeout, not
-    by the closing of their purgatory.
+    operations that ``ended`` with any outcome, that ``completed``, and that ``expired`` by their timeout.
+    Operations that expired because their purgatory closed are not in ``expired``.
     """
     return operations.groupBy("stratum", "waited_us").agg(
         F.count("*").alias("ended"),
@@ -56,12 +57,13 @@ def curves(ends: DataFrame) -> DataFrame:
     ``survival``
         the share that would not have completed by this wait
     ``survival_low``, ``survival_high``
-        its 95 % confidence interval, by Greenwood's variance on the scale of log(-log(survival)). This
-        interval is the reported one, because it stays between 0 and 1 and holds for small samples
+        the 95 % confidence interval of ``survival``, by Greenwood's variance on the scale of
+        log(-log(survival)). The report has this interval, because it stays between 0 and 1 and holds for
+        small samples
     ``plain_low``, ``plain_high``
         the interval of survival plus or minus a number of standard errors, clipped to 0 and 1
     ``log_variance``
-        the variance of its logarithm, by Greenwood's formula
+        the variance of the logarithm of ``survival``, by Greenwood's formula
     ``mean_wait_us``
         the average wait of an operation if this wait were its timeout: the area under the curve
     ``completed_running``
@@ -69,9 +71,11 @@ def curves(ends: DataFrame) -> DataFrame:
 
     Where the curve is zero, Greenwood's formula is undefined, and the bounds and the variance are null.
 
-    The product of the estimate is computed as a sum of logarithms, so that no stratum has to fit one task.
+    The product of the estimate is computed as a sum of logarithms, so that no task has to hold a whole
+    stratum.
     """
-    # Operations at risk are all that ended at this wait or later: the running sum from the longest wait.
+    # The operations at risk are all operations that ended at this wait or later: the running sum from the
+    # longest wait.
     backwards = ends.withColumn("backwards", -F.col("waited_us"))
     counted = running_sum(
         backwards, order_by=["backwards"], value_columns=["ended"], within=["stratum"]
@@ -89,7 +93,7 @@ def curves(ends: DataFrame) -> DataFrame:
         )
         .withColumn("before", F.exp(F.col("log_running") - F.col("log")))
         .withColumn("survival", F.col("before") * remaining / F.col("at_risk"))
-        # The area under a falling staircase, added up by its steps. So no row needs the row before it.
+        # The area under the curve is added up by the steps of the curve. So no row needs the row before it.
         .withColumn("step", F.col("waited_us") * F.col("before") * F.col("completed") / F.col("at_risk"))
     )
     deviations = F.lit(Z) * F.sqrt("variance_running")
@@ -118,17 +122,17 @@ def timeouts(curves: DataFrame, shares: Sequence[float]) -> DataFrame:
 
     ``operations``, ``waited_in_all_us``, ``followed_us``, ``known_share``
         the number of operations, their waits added up, the longest wait, and the share that completes within
-        it
+        the longest wait
     ``settled_us``
         the wait by which the curve has settled: with a confidence of 97.5 %, at most UNSETTLED of the
-        operations that complete within the longest wait complete later. Null if too few have completed to
-        tell; it takes 3,921
+        operations that complete within the longest wait complete later. Null if fewer than 3,921
+        operations have completed, because then the wait is not known
     ``timeout_us``, ``timeout_low_us``, ``timeout_high_us``
         the timeout and its confidence interval, in microseconds. Null if the curve ends before it reaches the
         share: the timeout is not identifiable beyond ``followed_us``
     ``naive_us``
         the percentile of completed operations, for comparison. It is too short, because it ignores censored
-        ones
+        operations
     """
     strata = curves.groupBy("stratum").agg(
         F.sum("ended").alias("operations"),
@@ -165,7 +169,9 @@ def timeouts(curves: DataFrame, shares: Sequence[float]) -> DataFrame:
 
 
 def _unsettled(completions: Column) -> Column:
-    """The share of these completions that may come late, so that it is UNSETTLED at most. Null if none may.
+    """The recorded share of late completions up to which the true share is at most UNSETTLED.
+
+    Null if there are too few completions.
 
     A number k from a Poisson distribution has the upper bound (sqrt(k + 1) + z / 2) squared, to within 7 %.
     """

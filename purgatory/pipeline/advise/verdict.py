@@ -1,18 +1,20 @@
 """Whether to keep, shorten or lengthen a timeout: the decision, and the sentences that give its reasons.
 
-The first of these rules that applies decides. Bounds are those of 95 % confidence intervals.
+The first of these rules that applies decides. All bounds are bounds of 95 % confidence intervals.
 
 1. Operations do not wait at all, or have no usual timeout: it *cannot be told*.
-2. The curve has settled within a quarter of the timeout (`survival.timeouts` says when), and with twice the
-   time in which it settles, all operations together would wait for at least a tenth less: *shorten* to that.
-3. There is no timeout; or at least 99 % complete within it, also at the lower bound; or the curve has settled
-   within half of it, so that operations that expire would not complete soon: *keep*.
+2. The curve has settled within a quarter of the timeout (`survival.timeouts` says when). With a timeout of
+   twice the time in which the curve settles, all operations together would wait for at least a tenth less:
+   *shorten* to that timeout.
+3. There is no timeout; or at least 99 % complete within the timeout, also at the lower bound; or the curve
+   has settled within half of the timeout, so that operations that expire would not complete soon: *keep*.
 4. Fewer than 99 % complete within the timeout, also at the upper bound. If the timeout by which 99 % complete
-   has an upper bound, *lengthen* to that. Else it *cannot be told*: the present timeout cuts the waits off.
-5. Else it *cannot be told*: 99 % lies in the interval.
+   has an upper bound, *lengthen* to this bound. Otherwise it *cannot be told*: the present timeout cuts the
+   waits off.
+5. In all other cases it *cannot be told*: 99 % lies in the interval.
 
-To choose a timeout by the share of operations that may expire without need, with a margin, is the advice of
-M. Brooker, Timeouts, retries and backoff with jitter, Amazon Builders' Library.
+M. Brooker advises to choose a timeout by the share of operations that may expire without need, and to add a
+margin (Timeouts, retries and backoff with jitter, Amazon Builders' Library).
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ UNKNOWN: Final = "cannot be told yet"
 GOAL: Final = 0.99
 # A timeout is usual if this share of the operations has it.
 USUAL: Final = 0.1
-# A shorter timeout is at most half of the present one, and saves this share of all waiting.
+# A shorter timeout is at most half of the present timeout, and saves at least this share of all waiting.
 WORTHWHILE: Final = 0.1
 
 
@@ -51,8 +53,8 @@ class Verdict:
     key: str | None
     operations: int
     verdict: str
-    # The most frequent timeout, null if operations never expire; the share that has it; and all the frequent
-    # timeouts, in words.
+    # The most frequent timeout, null if operations never expire; the share of operations that have it; and
+    # all frequent timeouts, in words.
     present_us: int | None
     with_present: float
     present: str
@@ -63,7 +65,7 @@ class Verdict:
     p99_us: int | None
     p99_low_us: int | None
     p99_high_us: int | None
-    # How many times p99 the present timeout is.
+    # The present timeout divided by p99.
     times_p99: float | None
     # The timeout to change to. Its effect is in the table of effects.
     timeout_us: int | None
@@ -116,9 +118,9 @@ def decide(evidence: Evidence) -> Verdict:
 def compared(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Mark the verdicts on keys that behave as their kind does.
 
-    Such a key has the timeout of its kind and the same verdict: to keep it, or to change it to a timeout that
-    is at most twice or half the other. A key whose own verdict cannot be told behaves as its kind does if the
-    intervals of what completes within the timeout overlap.
+    Such a key has the timeout of its kind and the same verdict. If both timeouts are to be changed, neither
+    of the two new timeouts is more than twice the other. If the verdict on a key cannot be told, the key
+    behaves as its kind does if the intervals of their shares that complete within the timeout overlap.
     """
     of_kinds = {(each.purgatory, each.kind): each for each in verdicts if each.key is None}
     return [
@@ -130,9 +132,9 @@ def compared(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def alike(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Say in one sentence which keys behave as their kind does; nothing if none does.
+    """Say in one sentence which keys behave as their kind does. Yields nothing if no key does.
 
-    `verdicts` are those of one kind.
+    `verdicts` are the verdicts on one kind and its keys.
     """
     keys = [each.key for each in verdicts if each.as_kind and each.key is not None]
     if keys:
@@ -155,20 +157,22 @@ def _decision(evidence: Evidence) -> tuple[str, int | None, str]:
         return (
             UNKNOWN,
             None,
-            f"It has no usual timeout: only {share} of the operations have the most frequent one, "
+            f"It has no usual timeout: only {share} of the operations have the most frequent timeout, "
             f"{named(evidence.present_us)}.",
         )
     if settled is not None and shorter is not None:
         saved = evidence.effects[shorter].waited_less_us
         if saved is not None and saved >= WORTHWHILE * p99.waited_in_all_us:
-            most = f"all but one in a thousand of them within {duration(settled)}"
-            return SHORTEN, shorter, f"{evidence.within()}, and {most}."
+            most = f"Of these, at most one in a thousand takes longer than {duration(settled)}."
+            return SHORTEN, shorter, f"{evidence.within()}. {most}"
     if evidence.present_us is None:
         return KEEP, None, f"{evidence.within()}. No timeout cuts a wait off, and none would save much."
     if now.completes_low >= GOAL:
         return KEEP, None, f"{evidence.within()}. {_why_not_shorter(evidence)}"
     if settled is not None and 2 * settled <= present:
-        others = f"Those that expire would not complete soon: the curve has settled by {duration(settled)}."
+        others = (
+            f"Operations that expire would not complete soon: the curve has settled by {duration(settled)}."
+        )
         return KEEP, None, f"{evidence.within()}. {others} {_why_not_shorter(evidence)}"
     if now.completes_high >= GOAL:
         few = f"{p99.operations:,} operations are too few, or too many of them were withdrawn."
@@ -181,22 +185,22 @@ def _decision(evidence: Evidence) -> tuple[str, int | None, str]:
 def _why_not_shorter(evidence: Evidence) -> str:
     settled = evidence.p99.settled_us
     if settled is None:
-        return "Too few have completed to tell whether a shorter one would do."
+        return "Too few operations have completed to tell whether a shorter timeout is enough."
     if evidence.shorter_us is None:
-        return f"A much shorter one would be too short: some operations need {duration(settled)}."
-    return f"A shorter one would save less than {percent(WORTHWHILE)} of the time waited."
+        return f"A much shorter timeout would be too short: some operations need {duration(settled)}."
+    return f"A shorter timeout would save less than {percent(WORTHWHILE)} of the time waited."
 
 
 def _cut_off(evidence: Evidence) -> str:
     p99, present = evidence.p99, evidence.present_us or 0
     if p99.timeout_us is None:
         unknown = (
-            "How long the others would take, the journal does not show: the longest wait is "
+            "The journal does not show how long the other operations would take: the longest wait is "
             f"{duration(p99.followed_us)}"
         )
     else:
         unknown = (
-            "Too few operations waited for longer to be sure how long the others take; it may be "
+            "Too few operations waited for longer to be sure how long the other operations take; it may be "
             f"{duration(p99.timeout_us)}"
         )
     longer = duration(HEADROOM * max(present, p99.timeout_us or 0))

@@ -1,4 +1,4 @@
-"""The commands. Each reads tables, calls transforms, and writes tables."""
+"""The commands. Each command reads tables, calls transforms, and writes tables."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ from purgatory.pipeline.jobs import (
     watch,
 )
 
-# In the order in which a newcomer uses them.
+# The commands have the order in which a newcomer uses them.
 JOBS: Final[tuple[Job, ...]] = (
     generate,
     run,

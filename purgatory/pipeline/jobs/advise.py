@@ -33,18 +33,18 @@ NAME: Final = "advise"
 SUMMARY: Final = "Say which timeouts to keep, shorten or lengthen, and what other timeouts would do."
 EXAMPLES: Final = """\
   %(prog)s build/dataset
-      a verdict on each kind, and on the ten hottest keys of each purgatory
+      gives a verdict on each kind, and on the ten hottest keys of each purgatory
   %(prog)s build/dataset --hot-keys 50
-      verdicts on fifty keys
+      gives verdicts on fifty keys of each purgatory
 """
 
 SHARES: Final = (0.5, 0.9, 0.95, GOAL, 0.999)
-# A mixture of timeouts is described by so many of them.
+# The number of timeouts that a verdict names, if operations have different timeouts.
 _NAMED_TIMEOUTS: Final = 3
 
 _TIMEOUT: Final = "purgatory string, kind string, key string, timeout_us long"
 
-# The purgatory, the kind, and the key if it is not the whole kind.
+# The purgatory, the kind, and the key. The key is None for the whole kind.
 Stratum = tuple[str, str, str | None]
 
 
@@ -55,8 +55,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=whole_number(0),
         default=10,
         metavar="N",
-        help="the number of keys in each purgatory, those with the most operations, that get verdicts as the "
-        "kinds do (default: %(default)s)",
+        help="the number of keys in each purgatory that get their own verdicts: the keys with the most "
+        "operations (default: %(default)s)",
     )
 
 
@@ -111,7 +111,7 @@ def _mixtures(presents: DataFrame) -> Mapping[Stratum, list[tuple[int | None, in
 
 
 def _timeouts(spark: SparkSession, readings: Sequence[Reading], cases: Sequence[Evidence]) -> DataFrame:
-    """The timeouts that the effect is asked of: those of the shares, and those that a verdict needs."""
+    """The timeouts whose effects are computed: the timeouts of the shares and of the verdicts."""
     of_shares = {(*each.stratum, each.timeout_us) for each in readings if each.timeout_us is not None}
     of_verdicts = {(*each.p99.stratum, timeout) for each in cases for timeout in each.candidates}
     return spark.createDataFrame(list(of_shares | of_verdicts), _TIMEOUT)
@@ -127,7 +127,7 @@ def _effects(rows: Iterable[dict[str, Any]]) -> Mapping[Stratum, Mapping[int, Ef
 
 
 def _spoken(verdicts: Sequence[Verdict]) -> Iterable[str]:
-    """The verdict on each kind, then those on its keys that behave differently."""
+    """The verdict on each kind, and then the verdicts on its keys that behave differently."""
     for number, (_, of_kind) in enumerate(groupby(verdicts, key=lambda each: (each.purgatory, each.kind))):
         if number:
             yield ""

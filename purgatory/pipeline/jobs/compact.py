@@ -21,7 +21,7 @@ EXAMPLES: Final = """\
   %(prog)s '/journals/*' build/dataset
       adds the journals of many nodes
   %(prog)s build/journal build/dataset --retry
-      also reads the segments again that it could not read before
+      also reads again the segments that it could not read before
 """
 
 
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retry",
         action="store_true",
-        help="read all segments again that could not be read; else only those that have changed since",
+        help="read again all segments that could not be read, also segments that have not changed since",
     )
 
 

@@ -21,14 +21,14 @@ NAME: Final = "generate"
 SUMMARY: Final = "Write a journal of synthetic operations with known distributions."
 EXAMPLES: Final = """\
   %(prog)s build/synthetic
-      a million operations of two kinds
+      writes a million operations of two kinds
   %(prog)s build/synthetic --operations 100_000_000 --keys 1_000_000 --hot 0.5
-      a hundred million operations, half of which watch one key
+      writes a hundred million operations; half of them watch one key
   %(prog)s build/synthetic --kind Fetch:0.2:1.0:0.5 --kind Patient:0.2:1.0:5
-      the same waits with two timeouts
+      writes two kinds with the same waits and different timeouts
 """
 
-# A segment is read as a whole. Those of a JournalWriter have 50,000 rows by default.
+# A segment is read as a whole. A segment of a JournalWriter has 50,000 rows by default.
 _ROWS_PER_FILE: Final = 250_000
 
 
@@ -46,14 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             number(0),
             "the k-th key is used in proportion to k to the power of -N; 0 makes all keys equally likely",
         ),
-        ("hot", share, "the share of operations that watch the first key in any case"),
+        ("hot", share, "the share of operations that watch the first key; the others choose by --zipf"),
         (
             "withdrawn",
             share,
-            "the share of operations that are cancelled, if they have not completed by then",
+            "the share of operations that are cancelled at a random time, if they have not ended before",
         ),
         ("malformed", share, "the share of rows with a defect"),
-        ("duration", number(1e-6), "the seconds from the start of the first operation to that of the last"),
+        ("duration", number(1e-6), "the seconds from the first start of an operation to the last start"),
     ):
         parser.add_argument(
             f"--{name}",
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check(options: argparse.Namespace) -> None:
     if Path(options.journal).exists():
-        raise PipelineError(f"{options.journal}: exists already; use a path that does not")
+        raise PipelineError(f"{options.journal}: exists already; use a path that does not exist")
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> None:
@@ -96,7 +96,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
 
 
 def generate(spark: SparkSession, journal: str, workload: Workload) -> None:
-    """Write the journal, to a path that does not exist."""
+    """Write the journal to a path that does not exist."""
     parts = max(1, -(-workload.operations // _ROWS_PER_FILE))
     synthetic = operations(spark.range(0, workload.operations, 1, parts), workload)
     with_defects(synthetic, workload).write.parquet(f"{journal}/{schema.OPERATIONS}")

@@ -1,4 +1,4 @@
-"""The command `optimize`: merges the small files of a dataset, and deletes those that no table needs."""
+"""The command `optimize`: merges the small files of a dataset, and deletes the files that no table needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME: Final = "optimize"
 SUMMARY: Final = "Merge the small files of a dataset, and delete the files that it has not needed for a week."
 EXAMPLES: Final = """\
   %(prog)s build/dataset
-      once a day, if compact runs every few minutes
+      run it once a day, if compact runs every few minutes
 """
 
 
@@ -33,7 +33,7 @@ def check(options: argparse.Namespace) -> None:
 def run(spark: SparkSession, options: argparse.Namespace) -> None:
     dataset: Dataset = options.dataset
     for table in TABLES:
-        # A killed `compact` may have left files that a commit will still name.
+        # A killed `compact` may have left files that no commit names yet. This makes the commit.
         Batches(dataset, table)
     merged = (*map(dataset.table, TABLES), dataset.segments, dataset.quarantine)
     for stored in (*merged, *filter(lambda each: each.exists, map(dataset.derived, DERIVED_TABLES))):

@@ -22,7 +22,7 @@ EXAMPLES: Final = """\
   %(prog)s build/journal build/dataset --dry-run
       lists the segments that are compacted and older than a week
   %(prog)s '/journals/*' build/dataset --days 1
-      deletes those that are older than a day
+      deletes the segments that are compacted and older than a day
 """
 
 
@@ -47,7 +47,7 @@ def check(options: argparse.Namespace) -> None:
 def run(spark: SparkSession, options: argparse.Namespace) -> None:
     dataset: Dataset = options.dataset
     before = datetime.now(UTC) - timedelta(days=options.days)
-    # What the dataset has of them may not have reached the disk yet.
+    # Before segments are deleted, their rows in the dataset must be on the disk.
     os.sync()
     for table in TABLES:
         found = files(options.journal, table.name)
@@ -66,5 +66,5 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
 
 
 def _is_compacted(file: Segment, row: Mapping[str, Any] | None) -> bool:
-    """Whether this is the file that was read: one of another size may be another one of the same name."""
+    """Whether `compact` has read this file. A file of another size may be another file of the same name."""
     return row is not None and row["reason"] is None and row["size"] == file.size

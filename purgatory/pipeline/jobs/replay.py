@@ -26,13 +26,13 @@ NAME: Final = "replay"
 SUMMARY: Final = "Replay recorded operations with other ticks and wheel sizes, and recommend a setting."
 EXAMPLES: Final = """\
   %(prog)s build/dataset
-      the newest 100,000 operations of each purgatory, with 42 settings
+      replays the newest 100,000 operations of each purgatory, with 42 settings
   %(prog)s build/dataset --operations 0 --ticks 0.001 0.005 --wheel-sizes 60 512 --late 0.002
-      all operations, with four settings; expirations may be 2 ms late
+      replays all operations, with four settings; expirations may be 2 ms late
 """
 
 TICKS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
-# Kafka's is 20.
+# The wheel size of Kafka is 20.
 WHEEL_SIZES: Final = (8, 20, 60, 128, 256, 2048)
 
 
@@ -67,8 +67,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=whole_number(0),
         default=100_000,
         metavar="N",
-        help="replay the newest N operations of each node and purgatory, and others that start in the same "
-        "seconds; 0: all (default: %(default)s)",
+        help="replay the newest N operations of each node and purgatory, and other operations that start in "
+        "the same seconds; 0 replays all operations (default: %(default)s)",
     )
 
 
@@ -138,8 +138,8 @@ def _settings(options: Namespace) -> list[Setting]:
 def _replayed(row: ReplayedSetting, recorded: int) -> str:
     since, until = (f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S}" for instant in (row.since, row.until))
     return (
-        f"{row.purgatory}: replayed {row.operations:,} of {recorded:,} operations with a timeout, "
-        f"the newest, from {since} to {until} UTC"
+        f"{row.purgatory}: replayed the newest {row.operations:,} of {recorded:,} operations with a timeout, "
+        f"from {since} to {until} UTC"
     )
 
 

@@ -52,7 +52,7 @@ EXAMPLES: Final = """\
       then open build/report/index.html
 """
 
-# The order of the rows of each table: as in the dataset, except that steps of time replace the minutes.
+# The order of the rows of each table. It is the order in the dataset, but steps of time replace the minutes.
 _ORDERS: Final = {
     **{
         table.name: tuple("since" if name == "minute" else name for name in table.order_by)
@@ -80,7 +80,7 @@ def check(options: Namespace) -> None:
 
 
 def run(spark: SparkSession, options: Namespace) -> None:
-    # Imported here, because Altair takes a second, and the other commands do not need it.
+    # The page is imported here, because Altair takes a second, and the other commands do not need it.
     from purgatory.pipeline.report.page import page
 
     dataset: Dataset = options.dataset
@@ -95,7 +95,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
         name: frame.coalesce(1).sortWithinPartitions(*_ORDERS[name]).toArrow()
         for name, frame in frames.items()
     }
-    # These are small, and in order.
+    # These tables are small, and their rows are in order.
     tables |= {table.name: dataset.derived(table).rows(log) for table, log in (advice | replay).items()}
     rows: dict[str, Sequence[Row]] = {name: table.to_pylist() for name, table in tables.items()}
     if MINUTES in tables:
@@ -113,7 +113,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
 
 
 def _commits(spark: SparkSession, dataset: Dataset) -> DataFrame:
-    """The files and rows of each table: kept, duplicate, quarantined."""
+    """The numbers of files and of rows of each table: kept, duplicates, quarantined."""
     return (
         dataset.read_segments(spark)
         .groupBy("table")
@@ -126,7 +126,7 @@ def _commits(spark: SparkSession, dataset: Dataset) -> DataFrame:
 
 
 def _nodes(spark: SparkSession, dataset: Dataset) -> DataFrame:
-    """The nodes, and the rows that each has lost. Reads only the column ``node`` of the operations."""
+    """The nodes, and the rows that each node has lost. Reads only the column ``node`` of the operations."""
     lost = (
         dataset.read_gaps(spark)
         .groupBy("node")

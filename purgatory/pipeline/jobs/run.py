@@ -19,10 +19,10 @@ EXAMPLES: Final = """\
   %(prog)s build/journal build/dataset build/page
       then open build/page/index.html
   %(prog)s '/journals/*' build/dataset build/page
-      the journals of many nodes; run it again while they grow
+      reads the journals of many nodes; run it again while they grow
 """
 
-# Each with those of the three arguments that it takes.
+# The steps, and the arguments that each step takes.
 _STEPS: Final[tuple[tuple[Job, tuple[str, ...]], ...]] = (
     (compact, ("journal", "dataset")),
     (summarize, ("dataset",)),
@@ -45,7 +45,7 @@ def check(options: argparse.Namespace) -> None:
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> int:
-    """Run the steps with their default options, until one fails. Returns that one's exit status, else 0."""
+    """Run the steps with their default options, until a step fails. Returns its exit status, or 0."""
     given = {"journal": options.journal, "dataset": options.dataset.root, "page": options.page}
     began = time.monotonic()
     for number, (step, names) in enumerate(_STEPS, start=1):

@@ -26,7 +26,7 @@ SUMMARY: Final = (
 EXAMPLES: Final = """\
   %(prog)s build/dataset
   %(prog)s build/dataset --hottest 100
-      the hundred hottest keys of each purgatory instead of twenty
+      finds the hundred hottest keys of each purgatory instead of twenty
 """
 
 
@@ -37,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=whole_number(1),
         default=20,
         metavar="N",
-        help="the number of keys of each purgatory by each measure (default: %(default)s)",
+        help="the number of hottest keys, for each purgatory and each measure (default: %(default)s)",
     )
 
 
@@ -78,7 +78,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
 
 
 def incompleteness(minutes: Sequence[datetime], path: str) -> str:
-    """Which minutes are incomplete, in a sentence. They are in order, in the table at `path`."""
+    """Say which minutes are incomplete. `minutes` are in order; they are in the table at `path`."""
     if not minutes:
         return "All minutes are complete."
     first, last = (f"{minute:%Y-%m-%d %H:%M}" for minute in (minutes[0], minutes[-1]))

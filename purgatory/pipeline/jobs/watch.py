@@ -17,16 +17,17 @@ NAME: Final = "watch"
 SUMMARY: Final = "Follow a journal: print each window, and warn when unusually many or few operations expire."
 EXAMPLES: Final = """\
   %(prog)s build/journal
-      until Ctrl-C
+      follows the journal until Ctrl-C
   %(prog)s '/journals/*' --window 1min --lateness 65s --since 1d
-      many nodes, whose writers have max_seconds=60, beginning with the last day
+      follows many nodes, whose writers have max_seconds=60, and begins with the last day
   %(prog)s build/journal --once --since 365d
       for CI: the exit status is 3 after a warning, and 4 if rows are missing
   %(prog)s build/journal --until-warning --json
-      for alerts: objects for programs, until the first warning, with the exit status 3
+      for alerts: prints objects for programs until the first warning; the exit status is 3
 """
 
-# The exit status after a warning, and if there was none, but the figures lack operations.
+# The exit status after a warning, and the exit status if there was no warning but the figures lack
+# operations.
 WARNED: Final = 3
 LACKING: Final = 4
 
@@ -38,18 +39,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "journal",
         metavar="JOURNAL",
-        help="the directory of the journal, or a pattern (*, ?, [...]) for several",
+        help="the directory of the journal, or a pattern (*, ?, [...]) for several journals",
     )
     for name, default, what in (
         ("window", "10s", "the length of a window"),
-        ("every", "5s", "how often to read new segments"),
+        ("every", "5s", "the time between two readings of new segments"),
         (
             "lateness",
             "15s",
-            "how much later than others an operation may be read: the time a writer takes to write a "
-            "segment, which is its max_seconds, 10 by default, and some seconds",
+            "how much later than other operations an operation may be read; use some seconds more than "
+            "the max_seconds of the writers, which is 10 by default",
         ),
-        ("since", "10min", "begin with segments that are at most so old, to have a baseline for warnings"),
+        ("since", "10min", "begin with segments that are at most this old, to have a baseline for warnings"),
     ):
         parser.add_argument(
             f"--{name}",
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def milliseconds(text: str) -> int:
-    """An argument type: a time such as 10s, in milliseconds. Not zero."""
+    """An argument type: a time such as 10s, in milliseconds. Refuses zero."""
     parts = _DURATION.fullmatch(text)
     value = round(float(parts[1]) * _UNITS[parts[2]]) if parts else 0
     if not value:

@@ -1,9 +1,9 @@
 """Simulates the reaper of a purgatory on a timing wheel, with the waits of recorded operations.
 
 The simulation does what `Timer` does, in whole ticks and without an event loop. There is one alarm. It is set
-to the earliest expiration that is added; after it has rung, to the next occupied slot; and it is off while
-the wheel is empty. An alarm also rings if all its operations have left. Such wake-ups count: where operations
-complete early, there are no others.
+to the earliest expiration that is added. After it has rung, it is set to the next occupied slot. It is off
+while the wheel is empty. An alarm also rings if all its operations have left. These wake-ups count, too: if
+all operations complete early, there are no other wake-ups.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from purgatory import TimerTask, TimingWheel
 
 NEVER: Final = 1 << 62
 
-# When a wait was added to the wheel, its deadline, and when it left before that; None if it expired. In
-# microseconds.
+# When a wait was added to the wheel, its deadline, and when it left the wheel before its deadline, in
+# microseconds. The last is None if the wait expired.
 Wait: TypeAlias = tuple[int, int, int | None]
-# An instant, and the number of the wait that begins, or the inverted number of the wait that ends. So at the
-# same microsecond ends sort before beginnings.
+# An instant, and the number of the wait that begins, or the inverted number of the wait that ends. So at one
+# microsecond, ends sort before beginnings.
 _Event: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The settings of a wheel; the tick in microseconds."""
+    """The settings of a wheel: the tick in microseconds, and the wheel size."""
 
     tick_us: int
     wheel_size: int
@@ -55,13 +55,13 @@ class ReplayInterval:
     not counted. No wait may end after its deadline.
 
     The work of adjacent intervals adds up to the work of one long interval, for every setting, under two
-    conditions. Each interval has all waits that overlap it. And each begins at an instant at which the state
-    of the alarm is known: when a wait expires, because then the alarm rings, or when the wheel is empty,
-    because then it is off. The path of a wait through the wheel depends on no other wait.
+    conditions. Each interval has all waits that overlap it. And each interval begins at an instant at which
+    the state of the alarm is known: when a wait expires, because then the alarm rings, or when the wheel is
+    empty, because then the alarm is off. The path of a wait through the wheel depends on no other wait.
 
-    One difference to the timer remains. The simulation empties a slot when the slot starts. The timer does so
-    at its alarm, which may be later, at the expiration of an operation in that slot. Operations that leave in
-    between are not moved, so the timer makes slightly fewer moves.
+    The simulation differs from the timer in one way. The simulation empties a slot when the slot starts. The
+    timer empties a slot at its alarm. The alarm may be later, at the expiration of an operation in the slot.
+    The timer does not move operations that leave in between, so it makes slightly fewer moves.
     """
 
     __slots__ = ("begun", "deadlines", "end", "events", "since", "until", "warm_up")
@@ -131,8 +131,8 @@ class _Reaper:
             if number >= 0:
                 tasks[number] = task = _Task()
                 task.deadline = deadlines[number]
-                # Rounded up, as `Timer.schedule` rounds it in floats of seconds. A test compares the two:
-                # tests/pipeline/replay/test_against_the_timer.py.
+                # The deadline is rounded up. `Timer.schedule` does so, too, in floats of seconds. A test
+                # compares the two: tests/pipeline/replay/test_against_the_timer.py.
                 expiration = -(-task.deadline // tick)
                 wheel.add(task, expiration)
                 if expiration < self._alarm:

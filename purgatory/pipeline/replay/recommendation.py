@@ -14,8 +14,8 @@ from purgatory.pipeline.text import duration
 # The default of a Purgatory.
 DEFAULT: Final = Setting(tick_us=1_000, wheel_size=DEFAULT_WHEEL_SIZE)
 
-# A setting is not worth the change if it saves fewer wake-ups and moves than this for each operation: to park
-# and complete an operation takes about as long as a few moves.
+# A setting is not worth the change if it saves fewer wake-ups and moves than this for each operation. It
+# takes about as long as a few moves to park and complete an operation.
 WORTHWHILE: Final = 0.01
 
 
@@ -45,7 +45,7 @@ class ReplayedSetting:
 
     @property
     def late_us(self) -> float:
-        """The 99th percentile of lateness; if no operation expired, the tick, which bounds it."""
+        """The 99th percentile of lateness. If no operation expired, the tick: no lateness is higher."""
         return self.tick_us if self.lateness_p99_us is None else self.lateness_p99_us
 
     @property
@@ -73,7 +73,7 @@ class Recommendation:
             return (
                 f"Keep the default for {default.purgatory}, {default.name}: for {default.operations:,} "
                 f"operations its reaper wakes {_times(default.wakeups)} and makes {default.moves:,} moves, "
-                f"and no setting that is {limit} saves one of these for every hundred operations."
+                f"and no setting that is {limit} saves a wake-up or a move for every hundred operations."
             )
         lateness = (
             f"99 % of the expirations are at most {duration(chosen.late_us)} late instead of "
@@ -95,10 +95,10 @@ class Recommendation:
 
 
 def recommend(settings: Sequence[ReplayedSetting], acceptable_us: int) -> Recommendation:
-    """Choose the setting with the least work. `settings` are those of one purgatory, including the default.
+    """Choose the setting with the least work. `settings` are of one purgatory, and include the default.
 
-    Settings that are later than acceptable are excluded, unless all are: then the least late one is chosen.
-    The default is chosen if no other setting is worth the change.
+    Settings that are later than acceptable are excluded. If no setting is acceptable, the least late
+    setting is chosen. The default is chosen if no other setting is worth the change.
     """
     default = next(setting for setting in settings if setting.is_default)
     best = [setting for setting in settings if setting.pareto]

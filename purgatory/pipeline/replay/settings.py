@@ -28,8 +28,8 @@ _WORK: Final = pa.schema(
         pa.field("moves", pa.int64()),
         pa.field("fullest_slot", pa.int64()),
         pa.field("levels", pa.int64()),
-        # How late, and how many expired so late. Rows with a lateness have no other work; that is in one more
-        # row for each interval and setting.
+        # A lateness, and the number of operations that expired this late. Rows with a lateness have no other
+        # work. The other work is in one more row for each interval and setting.
         pa.field("lateness_us", pa.int64()),
         pa.field("expired", pa.int64()),
     ]
@@ -40,7 +40,7 @@ def replayed(waits: DataFrame, intervals: DataFrame, settings: Sequence[Setting]
     """Replay each of the `intervals` on a timing wheel, with each of the settings.
 
     Gives several rows for each interval and setting, which `by_setting` adds up. Runs in Python, at some
-    microseconds for each wait and setting. An interval is processed by one task.
+    microseconds for each wait and setting. One task processes an interval.
     """
     coarsest_us = max(setting.tick_us for setting in settings)
     group = (*WHEEL, "since_us", "until_us")
@@ -48,7 +48,7 @@ def replayed(waits: DataFrame, intervals: DataFrame, settings: Sequence[Setting]
     return (
         waits.join(F.broadcast(intervals), list(WHEEL))
         .where((F.col("entered_us") < F.col("until_us")) & (off_the_wheel(coarsest_us) > F.col("since_us")))
-        # With a number of partitions: by default Spark gives so few rows to one task.
+        # The number of partitions is given, because by default Spark gives so few rows to one task.
         .repartition(parts, *group)
         .groupBy(*group)
         .applyInArrow(replay(settings), from_arrow_schema(_WORK))
@@ -95,11 +95,12 @@ def by_setting(replayed: DataFrame) -> DataFrame:
     ``expired``
         the operations whose timeout expired
     ``lateness_mean_us``, ``lateness_p99_us``, ``lateness_max_us``
-        their lateness, which comes from rounding deadlines up to a tick; null if none expired
+        the lateness of these operations, which comes from rounding deadlines up to a tick; null if none
+        expired
     ``pareto``
         whether no other setting is better. A setting is better if it has no more work (wake-ups and moves)
-        and no more lateness (p99, or one tick if none expired), and less of one of them. Of equal settings
-        the one with the smallest wheel is in the set.
+        and no more lateness (p99, or one tick if none expired), and less work or less lateness. If settings
+        are equal, the setting with the smallest wheel is in the set.
     """
     expired = F.sum("expired")
     measures = replayed.groupBy("purgatory", "tick_us", "wheel_size").agg(

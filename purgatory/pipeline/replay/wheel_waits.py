@@ -14,30 +14,31 @@ from purgatory.pipeline.transforms.instants import ended
 # The approximate number of waits that begin in an interval.
 WAITS_PER_INTERVAL: Final = 20_000
 
-# Each combination has its own wheel.
+# Each combination of node and purgatory has its own wheel.
 WHEEL: Final = ("node", "purgatory")
 
-# In microseconds. An operation that ends with its first try is recorded with the time that the try took.
+# In microseconds. The recorded wait of an operation that ends with its first try is the time of this try.
 _FIRST_TRY: Final = 1_000
 # In microseconds, 285 years.
 _LONGEST: Final = 1 << 53
-# At most a quarter as many waits shall be the warm-up of an interval as begin in it.
+# The warm-up of an interval has at most a quarter as many waits as begin in the interval.
 _PENDING_TIMES: Final = 4
 
 
 def wheel_waits(operations: DataFrame) -> DataFrame:
     """One row for each operation that was on a wheel, with instants in microseconds of Unix time.
 
-    ``entered_us`` is when it was added to the wheel, ``deadline_us`` its deadline, and ``left_us`` when it
-    ended before its deadline; null if its timeout expired. Operations without a timeout, or with a timeout of
-    zero, are on no wheel.
+    ``entered_us`` is when the operation was added to the wheel. ``deadline_us`` is its deadline. ``left_us``
+    is when it ended before its deadline, and null if its timeout expired. Operations without a timeout, or
+    with a timeout of zero, are on no wheel.
 
-    Of a rescheduled operation only the latest timeout is recorded, so its time before that is left out. If it
-    expired, its deadline is known, and its last timeout began one timeout earlier. If it ended otherwise and
-    had waited for longer than its timeout, its end is taken for its deadline.
+    The journal has only the latest timeout of a rescheduled operation. So its time before this timeout is
+    left out. If the operation expired, its deadline is known, and its latest timeout began one timeout
+    earlier. If it ended otherwise, and had waited for longer than its timeout, its end is used as its
+    deadline.
 
     An operation that ends with its first try is never added to a wheel, but the journal does not say so.
-    So operations are left out that completed or failed within a millisecond after one try. This includes
+    So operations that completed or failed within a millisecond after one try are left out. This includes
     operations that were forced to complete while they waited.
     """
     never_waited = (
@@ -63,14 +64,15 @@ def intervals(
 ) -> DataFrame:
     """Partition the time of each wheel into intervals in which about `size` waits begin.
 
-    One row for each interval, from ``since_us`` until before ``until_us``, which is when the next interval
-    begins, or never. With `newest`, the intervals cover the fewest last seconds in which so many waits begin.
+    There is one row for each interval, from ``since_us`` until before ``until_us``. The next interval begins
+    at ``until_us``; the last interval has no end. With `newest`, the intervals cover the last seconds, as few
+    seconds as have at least `newest` waits that begin in them.
 
-    The first interval begins with a second. The others begin at instants at which the state of the reaper's
-    alarm is known (see `reaper.ReplayInterval`): when a wait expires, or when a wait begins and all earlier
-    ones are over, even with a tick of `coarsest_us`. Without such an instant an interval continues. If more
-    than a quarter of `size` waits are pending on average, intervals are longer; else warm-up would be most of
-    the work.
+    The first interval begins with a second. The other intervals begin at instants at which the state of the
+    reaper's alarm is known (see `reaper.ReplayInterval`): when a wait expires, or when a wait begins and all
+    earlier waits are over, even with a tick of `coarsest_us`. Without such an instant, an interval continues.
+    If more than a quarter of `size` waits are pending on average, intervals are longer. Otherwise the warm-up
+    would be most of the work.
     """
     never = F.lit(None).cast("long")
     expires = F.when(F.col("left_us").isNull(), F.col("deadline_us"))
@@ -101,7 +103,7 @@ def intervals(
     span_us = F.max("gone_us").over(wheel) - F.min("first_us").over(wheel)
     pending = F.sum("pending_us").over(wheel) / span_us
     begun_before = F.coalesce(F.sum("begun").over(before), F.lit(0))
-    # A window over the following seconds would sum them up again for each second.
+    # A window over the following seconds would sum up these seconds again for each second.
     begun_after = F.sum("begun").over(wheel) - begun_before - F.col("begun")
     seconds = by_second.select(
         *WHEEL,

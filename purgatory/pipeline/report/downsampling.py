@@ -1,8 +1,8 @@
 """Downsampling: summaries and curves with no more rows than a screen can show.
 
 Summaries are shown by steps of time: the longer the time, the longer the steps. A step has a beginning
-(``since``) and an end (``until``). Steps are whole minutes, aligned to 1970. The first and the last one are
-shorter if the journal covers a part of them. Of a curve, the rows are left out that a chart cannot show.
+(``since``) and an end (``until``). Steps are whole minutes, aligned to 1970. The first and the last step are
+shorter if the journal covers only a part of them. The rows of a curve that a chart cannot show are left out.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from purgatory.observer import OUTCOMES
 from purgatory.pipeline.summarize.coverage import Coverage
 from purgatory.pipeline.transforms.instants import MINUTE_US
 
-# About as many as fit on a screen.
+# About as many steps as fit on a screen.
 MAX_STEPS: Final = 500
 
 _ROUND: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 720, 1440)
 _SERIES: Final = ("purgatory", "kind")
 _STEP: Final = ("since", "until")
 
-# Cells per height of the chart, for the share that still waits.
+# The number of cells in the height of the chart, for the share that still waits.
 HEIGHT: Final = 300
-# Cells per decade, for the logarithm of that share and of the waits. In all, a curve keeps some 1,000 points,
-# even of a hundred million operations and of waits from a microsecond to hours.
+# The number of cells per decade, for the logarithm of this share and of the waits. A curve keeps about 1,000
+# points, even if it has a hundred million operations and waits from a microsecond to hours.
 DECADE: Final = 40
 
 _STRATUM: Final = ("purgatory", "kind", "key")
 
 
 def minutes_per_step(minutes: int) -> int:
-    """The length of a step, so that the minutes make at most MAX_STEPS: a round number, or whole days."""
+    """The minutes in a step: a round number, or whole days. So `minutes` make at most MAX_STEPS steps."""
     least = -(-minutes // MAX_STEPS)
     day = _ROUND[-1]
     return next((each for each in _ROUND if each >= least), -(-least // day) * day)
@@ -42,7 +42,8 @@ def minutes_per_step(minutes: int) -> int:
 def minutes_in_steps(minutes: DataFrame, step: int, coverage: Coverage) -> DataFrame:
     """The table of `summarize.minutes` by steps of `step` minutes.
 
-    Counts are added up. A quantile is the highest of the minutes in the step: quantiles cannot be merged.
+    Counts are added up. The quantile of a step is the highest quantile of its minutes, because quantiles
+    cannot be merged.
     """
     operations = F.col("operations")
     highest = [name for name in minutes.columns if name.startswith(("wait_", "lateness_"))]
@@ -72,14 +73,14 @@ def fan_out_in_steps(fan_out: DataFrame, step: int, coverage: Coverage) -> DataF
 
 
 def gaps_in_steps(gaps: DataFrame, step: int) -> DataFrame:
-    """The steps with incomplete minutes, and the number of these. Steps are whole."""
+    """The steps with incomplete minutes, and the number of these minutes. All steps have the same length."""
     step_us = step * MINUTE_US
     start = _start_us(F.unix_micros("minute"), step_us)
     return gaps.groupBy(*_named(start, start + step_us)).agg(F.count("*").alias("incomplete_minutes"))
 
 
 def pending_in_steps(pending: DataFrame, step: int, coverage: Coverage) -> DataFrame:
-    """How many operations were pending in each step: at most (``pending_max``), and on average over time
+    """The highest number of pending operations in each step (``pending_max``), and the average over time
     (``pending_mean``).
 
     Includes the steps without a change, which have no row in the table by minutes.
@@ -112,11 +113,11 @@ def downsampled(curves: DataFrame) -> DataFrame:
     """Select the rows of `survival.curves` that suffice to draw the share, or its logarithm, over log time.
 
     Keeps the first row in each cell of a grid, and the last row of each curve. A dropped row is in the same
-    cell as the last kept row before it. Takes one pass, and no curve has to fit one task.
+    cell as the last kept row before it. This takes one pass, and no task has to hold a whole curve.
     """
     cell = (
         F.floor(F.col("survival") * HEIGHT).alias("height"),
-        # Null where the share is zero, which makes a separate cell.
+        # This is null where the share is zero. The null makes a separate cell.
         F.floor(F.log10("survival") * DECADE).alias("share"),
         F.floor(F.log10(F.greatest("waited_us", F.lit(1))) * DECADE).alias("wait"),
         (F.col("at_risk") == F.col("ended")).alias("last"),

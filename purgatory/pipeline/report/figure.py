@@ -11,8 +11,8 @@ import altair as alt
 
 Datasets = Mapping[str, Sequence[Mapping[str, Any]]]
 
-# Okabe and Ito, Color Universal Design, 2008; without black, which is invisible on a dark page, and yellow,
-# which is invisible on a white one.
+# The colours of Okabe and Ito, Color Universal Design, 2008. Black is left out because it is invisible on a
+# dark page, and yellow because it is invisible on a white page.
 COLOURS: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 GREY: Final = "#8a8a8a"
 # More series than this cannot be told apart by colour.
@@ -52,8 +52,8 @@ def specification(
 ) -> dict[str, Any]:
     """The Vega-Lite specification of a chart, with its named data. The chart is as wide as the page allows.
 
-    The data is added here, because Altair validates charts against the schema of Vega-Lite, including their
-    data, at 300 rows a second.
+    The data is added here, after Altair has made the chart: Altair validates the data of a chart against the
+    schema of Vega-Lite, at 300 rows a second.
     """
     spec = chart.properties(width="container", height=height).to_dict()
     # The page has its own style, and must not link to the schema.
@@ -77,7 +77,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def selection_note(number: int, of: int, what: str) -> str:
-    """Say which series the charts show, if not all. `what` names the series and their order."""
+    """Say which series the charts show, if they do not show all. `what` names the series and their order."""
     return "" if number == of else f"The charts show {number} of {of:,} {what}."
 
 
@@ -94,7 +94,7 @@ def duration_axis(title: str, ticks: Sequence[float] = ()) -> alt.Axis:
 
 def count_axis(title: str, ticks: Sequence[float] = ()) -> alt.Axis:
     """An axis for counts: 5k is 5,000."""
-    # As the format of the axis, it would give all labels the same prefix, and zero would be 0k.
+    # As the format of the axis, '~s' would give all labels the same prefix, and zero would be 0k.
     return _axis(title, "format(datum.value, '~s')", ticks)
 
 
@@ -104,7 +104,7 @@ def share_axis(title: str, ticks: Sequence[float] = ()) -> alt.Axis:
 
 
 def scale_from_zero(values: Iterable[float]) -> alt.Scale:
-    """A linear scale from zero. Its height is never zero, even if all values are."""
+    """A linear scale from zero. Its height is never zero, even if all values are zero."""
     return alt.Scale(domain=[0, max(values, default=0) or 1], nice=True)
 
 
@@ -115,7 +115,7 @@ def log_scale(values: Sequence[float]) -> alt.Scale:
 
 
 def log_ticks(values: Sequence[float]) -> list[float]:
-    """The labels of a `log_scale`: powers of ten, and 2 and 5 times these if there are few of them."""
+    """The labels of a `log_scale`: powers of ten. If these are few, also 2 and 5 times the powers of ten."""
     low, high = _margins(values)
     first, last = floor(log10(low)), ceil(log10(high))
     factors = (1, 2, 5) if last - first <= 3 else (1,)

@@ -15,7 +15,7 @@ from purgatory.pipeline import tables
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
 
-# The names of the dataset's tables. Some of them are shown as `downsampling` reduces them.
+# The names of the dataset's tables. `downsampling` makes some of these tables smaller for the page.
 MINUTES: Final = tables.MINUTES.name
 PENDING: Final = tables.PENDING.name
 FAN_OUT: Final = tables.FAN_OUT.name
@@ -27,7 +27,7 @@ EFFECTS: Final = tables.EFFECTS.name
 VERDICTS: Final = tables.VERDICTS.name
 SETTINGS: Final = tables.SETTINGS.name
 RECOMMENDATIONS: Final = tables.RECOMMENDATIONS.name
-# The segments of each table that were compacted, added up.
+# The sums of the counts of the compacted segments, for each table.
 COMMITS: Final = "commits"
 # The nodes, with the rows that each has lost.
 NODES: Final = "nodes"
@@ -59,12 +59,12 @@ class Findings:
         return name in self.tables
 
     def __getitem__(self, name: str) -> Sequence[Row]:
-        """The rows of a table; none if the table is missing."""
+        """The rows of a table. Empty if the table is missing."""
         return self.tables.get(name, ())
 
     @property
     def span(self) -> tuple[datetime, datetime] | None:
-        """From the first step with an event to the end of the last one; None if there is no event."""
+        """From the first step with an event to the end of the last such step. None if there is no event."""
         rows = [row for name in (MINUTES, PENDING, FAN_OUT) for row in self[name]]
         if not rows:
             return None
@@ -72,7 +72,7 @@ class Findings:
 
     @property
     def incomplete(self) -> list[tuple[datetime, datetime]]:
-        """The intervals of time of which the journal lacks rows."""
+        """The intervals of time in which the journal lacks rows."""
         intervals: list[tuple[datetime, datetime]] = []
         for row in self[GAPS]:
             if intervals and intervals[-1][1] == row["since"]:
@@ -90,7 +90,7 @@ class Findings:
 
     @property
     def series(self) -> list[str]:
-        """The titles of the kinds, those with the most operations first."""
+        """The titles of the kinds. The kinds with the most operations come first."""
         rows = self[KINDS] or sorted(self._advised, key=lambda row: -row["operations"])
         return [series(row) for row in rows]
 
@@ -121,10 +121,10 @@ def series(row: Row) -> str:
 
 
 def kinds(minutes: Iterable[Row], pending: Iterable[Row]) -> list[dict[str, Any]]:
-    """One row for each kind in each purgatory, those with the most operations first.
+    """One row for each kind in each purgatory. The kinds with the most operations come first.
 
-    Columns: ``operations``; their number by outcome; ``tries_per_operation``; ``lateness_p99_us``, the
-    highest of any minute; and ``pending_max``.
+    Columns: ``operations``; the number of operations by outcome; ``tries_per_operation``;
+    ``lateness_p99_us``, the highest value of any minute; and ``pending_max``.
     """
     counts = ("operations", *OUTCOMES)
     by_kind: dict[tuple[str, str], dict[str, Any]] = {}

@@ -32,7 +32,7 @@ _OUTCOME_COLOURS: Final = {
 
 
 def history(findings: Findings) -> Section:
-    """The section on operations over time: how many ended, expired and were pending, waits, and lateness."""
+    """The section on operations over time: outcomes, waits, pending operations, and lateness."""
     parts: list[str | Figure]
     timeline, step = Timeline.of(findings), findings.step
     if MINUTES not in findings:
@@ -43,8 +43,9 @@ def history(findings: Findings) -> Section:
         hues = colours(findings.series)
         parts = [
             markup.paragraph(
-                f"Each step is {length(step)}, the first and the last one as far as the journal covers it; a "
-                "quantile is the highest of any minute in the step. "
+                f"Each step is {length(step)} long. The first and the last step are shorter if the "
+                "journal covers only a part of them. The quantile of a step is the highest quantile of its "
+                "minutes. "
                 + selection_note(len(hues), len(findings.series), "kinds, those with the most operations")
             ),
             *_ended(findings, timeline, hues),
@@ -90,7 +91,7 @@ def fan_out(findings: Findings) -> Section:
 
 
 def _ended(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Figure]:
-    """One chart for each kind: a stack of kinds and outcomes would be unreadable."""
+    """One chart for each kind. A stack of kinds and outcomes would be unreadable."""
     legend_entries = [
         *(LegendEntry(outcome, hue) for outcome, hue in _OUTCOME_COLOURS.items()),
         *timeline.legend_entries(),
@@ -99,7 +100,7 @@ def _ended(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list
         Figure(
             f"ended-{number}",
             f"Operations a minute: {name}",
-            "By outcome, on average over a step.",
+            "The average over a step, by outcome.",
             bars(
                 [row for row in findings[MINUTES] if series(row) == name],
                 timeline,
@@ -118,7 +119,7 @@ def _expired(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Fi
     return Figure(
         "expired",
         "Share that expired",
-        "Share of the operations that ended in a step.",
+        "The share of the operations that ended in a step.",
         lines(
             rows,
             timeline,
@@ -137,7 +138,7 @@ def _waited(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Fig
     return Figure(
         "waited",
         "How long operations waited",
-        "Until they ended, whatever the outcome. Where many expire, the chart shows their timeout.",
+        "The time until operations ended. Where many operations expire, the chart shows their timeout.",
         lines(
             findings[MINUTES],
             timeline,
@@ -157,7 +158,7 @@ def _pending(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Fi
     return Figure(
         "pending",
         "Operations pending",
-        "The most at one time in a step, and the average over the step.",
+        "The highest number in a step, and the average over the step.",
         lines(
             findings[PENDING],
             timeline,
@@ -173,14 +174,14 @@ def _pending(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Fi
 
 
 def _late(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Figure]:
-    """No chart if no operation expired."""
+    """Return no chart if no operation expired."""
     if all(row["lateness_p99_us"] is None for row in findings[MINUTES]):
         return []
     return [
         Figure(
             "late",
             "How late operations expired",
-            "From the deadline to the expiration; 99 % were less late.",
+            "The time from the deadline to the expiration. 99 % of the operations were less late.",
             lines(
                 findings[MINUTES],
                 timeline,
@@ -197,13 +198,13 @@ def _late(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[
 
 
 def _minutes(row: Row) -> float:
-    """The length of a step in minutes, at least a second: a rate over less would say nothing."""
+    """The length of a step in minutes, at least a second: a rate over a shorter time would say nothing."""
     length: timedelta = row["until"] - row["since"]
     return max(length, timedelta(seconds=1)) / timedelta(minutes=1)
 
 
 def _totals(rows: Sequence[Row]) -> list[Row]:
-    """One row for each purgatory, those with the most checks first."""
+    """One row for each purgatory. The purgatories with the most checks come first."""
     purgatories = {row["purgatory"] for row in rows}
     totals = [
         {"purgatory": purgatory}

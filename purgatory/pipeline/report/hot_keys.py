@@ -15,7 +15,7 @@ from purgatory.pipeline.text import duration
 
 # More bars than this are hard to read.
 MAX_BARS: Final = 12
-# On a narrow page long names leave room for the bars.
+# On a narrow page, long names are cut, so that the bars have room.
 _LABEL: Final = alt.ExprRef("containerSize()[0] < 600 ? 120 : 320")
 
 
@@ -47,7 +47,7 @@ def _figure(rows: Sequence[Row], measure: str) -> Figure:
 def hottest(
     rows: Sequence[Row], measure: str, *, title: str, text: Callable[[float], str], axis: alt.Axis
 ) -> dict[str, Any]:
-    """One bar for each of the keys with the highest values of a measure, in all purgatories."""
+    """One bar for each key with one of the highest values of a measure, in all purgatories."""
     ranked = sorted(
         (row for row in rows if row["by"] == measure),
         key=lambda row: (-row[measure], row["purgatory"], row["key"]),
@@ -79,7 +79,7 @@ def _count(number: float) -> str:
     return f"{number:,}"
 
 
-# Measure -> its title, a note, the function that formats it, and the function that makes its axis.
+# For each measure: its title, a note, the function that formats it, and the function that makes its axis.
 _MEASURES: Final[dict[str, tuple[str, str, Callable[[float], str], Callable[[str], alt.Axis]]]] = {
     "operations": ("operations", "Operations that watched the key.", _count, count_axis),
     "waited_us": (
@@ -90,7 +90,7 @@ _MEASURES: Final[dict[str, tuple[str, str, Callable[[float], str], Callable[[str
     ),
     "wasted_tries": (
         "wasted tries",
-        "Tries of these operations that did not complete them.",
+        "The tries of operations that watched the key, without the tries that completed an operation.",
         _count,
         count_axis,
     ),

@@ -112,7 +112,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def figure(figure: Figure) -> str:
-    """The element that a script draws a chart in, with its title, note and legend, which need no script."""
+    """The element in which a script draws a chart. The title, the note and the legend need no script."""
     legend = "".join(
         f'<li><span class="mark {mark.look}" style="--colour: {mark.colour}"></span>{escape(mark.text)}</li>'
         for mark in figure.legend

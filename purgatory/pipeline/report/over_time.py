@@ -23,11 +23,11 @@ from purgatory.pipeline.report.figure import (
 )
 from purgatory.pipeline.report.findings import Findings, Row
 
-# For the first and the second measure of a line chart.
+# How the first and the second measure of a line chart look.
 _DASHES: Final = ([1, 0], [2, 3])
 _LOOKS: Final = ("line", "dotted")
 
-# The fields that a tooltip needs. There are thousands of rows, so the others are left out.
+# The fields that a tooltip needs. The other fields are left out, because there are thousands of rows.
 _POINT: Final = ("middle", "value", "series", "measure", "text", "when")
 
 # Formats of an axis label, by the longest unit that begins at the label.

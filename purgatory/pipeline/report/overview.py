@@ -15,7 +15,7 @@ from purgatory.pipeline.report.over_time import between
 from purgatory.pipeline.schemas import OPERATIONS_TABLE, ROW_COUNTS, TABLES
 from purgatory.pipeline.text import duration
 
-# More names of nodes than this are not listed.
+# At most this many names of nodes are listed.
 _MAX_NAMES: Final = 5
 
 
@@ -99,7 +99,7 @@ def _facts(findings: Findings) -> str:
 def _kinds(findings: Findings) -> Iterator[str]:
     if findings[KINDS]:
         yield markup.table(
-            "The kinds of operations. Late by is the highest 99th percentile of any minute.",
+            "The kinds of operations. Late by: the highest 99th percentile of any minute.",
             _KIND_COLUMNS,
             findings[KINDS],
         )

@@ -1,4 +1,4 @@
-// Draws the charts in the page, in the page's colours. `vegaEmbed` is defined before.
+// Draws the charts in the page, in the page's colours. The libraries define `vegaEmbed`.
 const charts = JSON.parse(document.getElementById("charts").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const views = new Map();
@@ -33,13 +33,14 @@ async function draw() {
   const scheme = dark.matches ? "dark" : "light";
   const config = colours();
   for (const [name, spec] of Object.entries(charts)) {
-    // Long series take time. Between two charts the browser can scroll.
+    // Long series take time. This lets the browser scroll between two charts.
     await new Promise((resolve) => setTimeout(resolve));
     if (mine !== drawing) return;
     views.get(name)?.finalize();
     const view = await vegaEmbed(document.getElementById(name), spec, {
       mode: "vega-lite",
-      // A canvas, because some charts have thousands of dots. `ast` avoids eval, which the policy forbids.
+      // The renderer is a canvas, because some charts have thousands of dots. `ast` avoids eval, which the
+      // policy forbids.
       renderer: "canvas",
       ast: true,
       actions: false,

@@ -39,10 +39,10 @@ def sections(findings: Findings) -> list[Section]:
 
 
 def page(findings: Findings, tables: Sequence[str] = ()) -> str:
-    """The page as HTML. `tables` names the tables that are in files beside it.
+    """The page as HTML. `tables` names the tables that are in files beside the page.
 
-    Bundles the libraries of the charts each time, which takes seconds. The page loads nothing, and runs only
-    the script whose hash its policy names.
+    Each call bundles the libraries of the charts, which takes seconds. The page loads nothing, and runs only
+    the script whose hash is in its policy.
     """
     body = sections(findings)
     charts = {figure.name: figure.spec for section in body for figure in section.figures}

@@ -1,4 +1,4 @@
-"""What other timeouts would do: those by which a share of the operations completes, and their effects."""
+"""The timeouts by which a share of the operations would complete, and what these timeouts would do."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def timeouts(findings: Findings) -> Section:
             Figure(
                 "timeouts-chart",
                 "Timeouts by which a share would complete",
-                "The naive percentile is that of completed operations; it ignores censored ones.",
+                "The naive percentile counts completed operations only. It ignores censored operations.",
                 readings(rows, findings[VERDICTS], findings.series[:MAX_SERIES], hues),
                 [
                     *(LegendEntry(f"{share} complete", hue) for share, hue in hues.items()),
@@ -86,7 +86,7 @@ def readings(
             "timeout": row["timeout_us"],
             "followed": row["followed_us"] if row["timeout_us"] is None else None,
             "low": row["timeout_low_us"],
-            # The interval is open if the curve ends within it.
+            # The interval is open if the curve ends within the interval.
             "high": row["followed_us"] if row["timeout_high_us"] is None else row["timeout_high_us"],
             "naive": row["naive_us"],
             "text": timeout(row),
@@ -120,7 +120,7 @@ def readings(
     ]
     y = alt.Y(
         "label:N",
-        # In the order of the data.
+        # The labels keep the order of the data.
         sort=None,
         axis=alt.Axis(title=None, labelExpr="split(datum.label, '\\n')", labelLimit=130),
     )
@@ -160,7 +160,7 @@ def _table(of: str, strata: Sequence[Sequence[Row]]) -> str:
     """One row for each stratum, and a column for each share. A stratum is given as its rows of timeouts."""
     return markup.table(
         f"{of}: the timeout by which a share would complete, and its 95 % interval. "
-        "> means: not identifiable beyond.",
+        "A > says that the timeout is not identifiable beyond this wait.",
         [
             markup.Column("of", lambda of: series(of[0]), lambda of: _key(of[0]), number=False),
             markup.Column("operations", lambda of: f"{of[0]['operations']:,}"),
@@ -175,7 +175,7 @@ def _table(of: str, strata: Sequence[Sequence[Row]]) -> str:
 
 
 def _effects(of: str, findings: Findings, strata: Iterable[Row]) -> str:
-    """A table with one row for each timeout of these strata, the short ones first."""
+    """A table with one row for each timeout of these strata. Short timeouts come first."""
     by_stratum: dict[tuple[Any, ...], list[Row]] = {}
     for row in findings[EFFECTS]:
         by_stratum.setdefault(_stratum(row), []).append(row)
@@ -185,7 +185,7 @@ def _effects(of: str, findings: Findings, strata: Iterable[Row]) -> str:
         for row in findings[VERDICTS]
     }
     return markup.table(
-        f"{of}: what each timeout would have done, if all operations had had it. Small: 95 % intervals.",
+        f"{of}: what each timeout would have done for all operations. Small: 95 % intervals.",
         [
             markup.Column("of", series, _key, number=False),
             markup.Column(
@@ -193,16 +193,16 @@ def _effects(of: str, findings: Findings, strata: Iterable[Row]) -> str:
                 lambda row: duration(row["timeout_us"]),
                 lambda row: notes.get((*_stratum(row), row["timeout_us"]), ""),
             ),
-            markup.Column("within it", lambda row: percent(row["completes"]), _interval),
-            markup.Column("complete", _more_completed, _more_interval),
-            markup.Column("all wait", _waited_less),
+            markup.Column("complete within it", lambda row: percent(row["completes"]), _interval),
+            markup.Column("would complete", _more_completed, _more_interval),
+            markup.Column("all would wait", _waited_less),
         ],
         [row for stratum in strata for row in by_stratum.get(_stratum(stratum), ())],
     )
 
 
 def timeout(row: Row) -> str:
-    """The timeout, or the wait beyond which it is not identifiable."""
+    """The timeout, or the wait beyond which the timeout is not identifiable."""
     return f"> {duration(row['followed_us'])}" if row["timeout_us"] is None else duration(row["timeout_us"])
 
 

@@ -39,7 +39,7 @@ _LEGEND: Final = (
 
 
 def wheel(findings: Findings) -> Section:
-    """The section on other ticks and wheel sizes, and on those that are recommended."""
+    """The section on other ticks and wheel sizes, with the recommended settings."""
     if SETTINGS not in findings:
         parts: list[str | Figure] = [
             markup.run_hint("The wheel has not been replayed yet.", "replay", findings.dataset)
@@ -50,7 +50,7 @@ def wheel(findings: Findings) -> Section:
         by_purgatory = [list(of) for _, of in groupby(settings, key=lambda each: each.purgatory)]
         parts = [
             markup.paragraph(
-                "Recorded operations, replayed on a timing wheel with other settings. "
+                "Recorded operations were replayed on a timing wheel with other settings. "
                 + selection_note(
                     len(by_purgatory[:MAX_SERIES]), len(by_purgatory), "purgatories, the first by name"
                 )
@@ -121,8 +121,8 @@ def _figure(number: int, settings: Sequence[ReplayedSetting], chosen: Row) -> Fi
     return Figure(
         f"wheel-{number}",
         f"Work against lateness: {first.purgatory}",
-        "One dot for each tick and wheel size. Settings further left and further down are better. Replayed "
-        f"were {chosen['operations']:,} of {chosen['recorded']:,} operations with a timeout, "
+        "One dot for each tick and wheel size. Settings further left and further down are better. "
+        f"{chosen['operations']:,} of {chosen['recorded']:,} operations with a timeout were replayed, "
         f"{between(first.since, first.until)}.",
         trade_off(settings, chosen),
         _LEGEND,
@@ -130,7 +130,7 @@ def _figure(number: int, settings: Sequence[ReplayedSetting], chosen: Row) -> Fi
 
 
 def _late(setting: ReplayedSetting) -> str:
-    """The lateness of expirations; if none expired, the most that it could have been."""
+    """The lateness of expirations. If no operation expired, the highest lateness that is possible."""
     return (
         duration(setting.late_us) if setting.expired else f"up to {duration(setting.late_us)}, none expired"
     )

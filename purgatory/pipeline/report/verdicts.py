@@ -12,7 +12,7 @@ from purgatory.pipeline.report.findings import VERDICTS, Findings
 from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.text import duration, percent
 
-# Those that ask for a change come first.
+# Verdicts that ask for a change come first.
 _ORDER: Final = (LENGTHEN, SHORTEN, UNKNOWN, KEEP)
 _LOOKS: Final = {LENGTHEN: "change", SHORTEN: "change", UNKNOWN: "unknown", KEEP: "keep"}
 
@@ -35,7 +35,9 @@ def verdicts(findings: Findings) -> Section:
         [
             *(_box(each, every) for each in told),
             markup.table(
-                "The present timeouts, and what completes within them. Small: 95 % intervals.", _COLUMNS, told
+                "The present timeouts, and the share that completes within them. Small: 95 % intervals.",
+                _COLUMNS,
+                told,
             ),
         ],
     )
@@ -56,7 +58,7 @@ def _keys(kind: Verdict, every: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _frequent(verdict: Verdict) -> str:
-    """All frequent timeouts, if there are several."""
+    """All frequent timeouts. Empty if there is only one."""
     return verdict.present if verdict.with_present < 1 else ""
 
 
@@ -65,7 +67,7 @@ def _completes(verdict: Verdict) -> str:
 
 
 def _p99_interval(verdict: Verdict) -> str:
-    """The interval of p99, which may be open."""
+    """The interval of p99. It may have no upper end."""
     if verdict.p99_low_us is None:
         return ""
     high = "…" if verdict.p99_high_us is None else duration(verdict.p99_high_us)

@@ -28,7 +28,8 @@ from purgatory.pipeline.report.findings import CURVES, Findings, Row, series
 from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.text import duration
 
-# Ticks for censored operations, per decade of waits on one curve. Closer together they would be a bar.
+# The number of ticks for censored operations per decade of waits on one curve. More ticks would look like a
+# bar.
 _TICKS: Final = 12
 
 
@@ -64,7 +65,7 @@ def waits(findings: Findings) -> Section:
             Figure(
                 "survival-tail",
                 "The longest waits",
-                "The same with a logarithmic share: 1 % still wait where 99 % have completed.",
+                "The same curves with a logarithmic share: 1 % still wait where 99 % have completed.",
                 curves(rows, hues, log_share=True),
                 legend,
             ),
@@ -92,7 +93,7 @@ def curves(rows: Iterable[Row], hues: Mapping[str, str], *, log_share: bool) -> 
     cuts: list[dict[str, Any]] = []
     # The shorter of two similar curves is drawn on top, so that both are visible.
     for name, curve in sorted(by_series.items(), key=lambda each: -each[1][-1]["waited_us"]):
-        # Before the first end all operations wait.
+        # Before the first operation ends, all operations wait.
         steps.append({"series": name, "wait": 0.8 * min(waits), "share": 1, "low": 1, "high": 1})
         steps += (_step(row, of=curve[0]["at_risk"]) for row in curve)
         cuts += _censored_ticks(curve)
@@ -162,5 +163,5 @@ def _censored(row: Row, *, of: int) -> int:
 
 
 def _wait(row: Row) -> int:
-    """The wait in microseconds, at least 1: a logarithmic scale has no zero."""
+    """The wait in microseconds, at least 1, because a logarithmic scale has no zero."""
     return max(1, int(row["waited_us"]))

@@ -17,8 +17,8 @@ _SERIES: Final = ("purgatory", "kind")
 _GROUP: Final = (*_SERIES, "minute_us")
 
 # A change is a number: twice the microseconds since its minute began, and 1 more if an operation began. So
-# numbers are in the order of time, and at one instant operations end before others begin.
-# It has so many bits.
+# the order of the numbers is the order of time. At one instant, ends come before beginnings. A change has
+# this many bits.
 _BITS: Final = 27
 
 
@@ -31,7 +31,7 @@ def _packed(operations: pa.Table) -> pa.Table:
     change[: len(began)] += 1
     series = pa.concat_tables([operations.select(_SERIES)] * 2)
     groups = Groups(series.append_column("minute_us", pa.array(minute)), _GROUP)
-    # The number of a group leaves room for that of a change: there are no more groups than rows.
+    # The number of a group and a change fit into one integer, because there are no more groups than rows.
     packed = np.sort(groups.number << _BITS | change)
     lengths = np.bincount(groups.number, minlength=len(groups))
     changes = pa.ListArray.from_arrays(
@@ -42,7 +42,7 @@ def _packed(operations: pa.Table) -> pa.Table:
 
 
 def _swept(packed: pa.Table) -> pa.Table:
-    """The sums of all changes of a minute. They take eight bytes each."""
+    """The sums of all changes of a minute. A change takes eight bytes of memory."""
     groups = Groups(packed, _GROUP)
     lists = packed["changes"].combine_chunks()
     merged = np.sort(
@@ -55,7 +55,7 @@ def _swept(packed: pa.Table) -> pa.Table:
     (first,) = np.nonzero(np.diff(group, prepend=-1))
     last = np.append(first[1:], len(group))[: len(first)] - 1
     sums = np.cumsum(sign)
-    # Minutes follow each other here, but the sum begins anew in each.
+    # The minutes follow each other here, but the sum of each minute begins with 0.
     sums -= (sums[first] - sign[first])[group]
     minute = groups.rows["minute_us"].to_numpy()
     measures = {
@@ -68,10 +68,10 @@ def _swept(packed: pa.Table) -> pa.Table:
     return pa.table({**{name: groups.rows[name] for name in _GROUP}, **measures})
 
 
-# How the number of pending operations changed in each minute. One row for each purgatory, kind and minute in
-# which an operation began or ended: the instants of the first change, ``first_us``, and the last,
-# ``last_us``; the ``net`` change; ``most``, the highest sum of changes since the minute began; and
-# ``area_us``, the sum of changes, each times the rest of the minute.
+# How the number of pending operations changed in each minute. There is one row for each purgatory, kind and
+# minute in which an operation began or ended. ``first_us`` and ``last_us`` are the instants of the first and
+# the last change. ``net`` is the sum of the changes. ``most`` is the highest sum of changes since the minute
+# began. ``area_us`` is the sum of the changes, each multiplied by the rest of the minute.
 CHANGES: Final = Part(
     "changes", OPERATIONS, (*_SERIES, "started", "waited_us"), _packed, group=_GROUP, merge=_swept
 )

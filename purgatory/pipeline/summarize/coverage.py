@@ -24,7 +24,7 @@ class Coverage:
 
     @classmethod
     def of(cls, *events: pa.Table) -> Coverage:
-        """The time that rows with ``first_us`` and ``last_us`` span. Without rows it has no length."""
+        """The time from the first ``first_us`` to the last ``last_us``. Without rows it has no length."""
         known = [rows for rows in events if rows.num_rows]
         return cls(
             min((pc.min(rows["first_us"]).as_py() for rows in known), default=0),
@@ -32,11 +32,11 @@ class Coverage:
         )
 
     def part(self, minute_us: Integers) -> tuple[Integers, Integers]:
-        """The beginning and the end of the covered part of the minutes that begin then."""
+        """The beginning and the end of the covered part of the minutes that begin at `minute_us`."""
         return np.maximum(minute_us, self.since_us), np.minimum(minute_us + MINUTE_US, self.until_us)
 
     def of_minute(self, minute_us: Integers) -> Integers:
-        """For how many microseconds the minutes that begin then are covered; at least 1."""
+        """The microseconds that are covered of the minutes that begin at `minute_us`; at least 1."""
         since, until = self.part(minute_us)
         covered: Integers = np.maximum(until - since, 1)
         return covered

@@ -18,7 +18,7 @@ _QUANTILES: Final = {"tried_p50": 0.5, "tried_p99": 0.99}
 
 
 def _counted(checks: pa.Table) -> pa.Table:
-    """The checks that tried about as many operations."""
+    """Count together the checks that tried about the same number of operations."""
     checked = checks["checked"].cast(pa.int64()).to_numpy()
     minute = pa.array(checked - checked % MINUTE_US)
     tried, completed = (checks[name].cast(pa.int64()).to_numpy() for name in ("tried", "completed"))
@@ -56,10 +56,11 @@ def _measured(counted: pa.Table) -> pa.Table:
     )
 
 
-# One row for each minute and purgatory in which a key was checked: the number of ``checks``; the operations
-# that they ``tried`` and ``completed`` in all; quantiles of the operations that one check tried, with the
-# precision of `bins`; their maximum ``tried_max``; and the instants of the first check, ``first_us``, and the
-# last, ``last_us``.
+# There is one row for each minute and purgatory in which a key was checked. ``checks`` is the number of
+# checks. ``tried`` and ``completed`` are the numbers of operations that all checks together tried and
+# completed. The quantiles are the numbers of operations that one check tried, with the precision of `bins`,
+# and ``tried_max`` is the highest number. ``first_us`` and ``last_us`` are the instants of the first and the
+# last check.
 FAN_OUT: Final = Part(
     "fan_out",
     CHECKS,

@@ -16,11 +16,11 @@ _LOST: Final = ("lost_operations", "lost_checks")
 
 
 def _by_minute(gaps: pa.Table) -> pa.Table:
-    """A row for each minute that a gap overlaps."""
+    """One row for each gap and each minute that the gap overlaps."""
     first, last = (gaps[name].cast(pa.int64()).to_numpy() // MINUTE_US for name in ("began", "ended"))
     minutes = last - first + 1
     gap = np.repeat(np.arange(len(minutes)), minutes)
-    # How many minutes of the same gap come before.
+    # The number of minutes of the same gap that come before.
     before = np.arange(len(gap)) - (np.cumsum(minutes) - minutes)[gap]
     lost = gaps.select(["node", *_LOST]).take(pa.array(gap))
     return lost.append_column("minute_us", pa.array((first[gap] + before) * MINUTE_US))
@@ -39,7 +39,7 @@ def _merged(lost: pa.Table) -> pa.Table:
     )
 
 
-# One row for each minute that a gap overlaps, with the sorted names of the ``nodes`` that lost rows.
+# There is one row for each minute that a gap overlaps, with the sorted names of the ``nodes`` that lost rows.
 # ``lost_operations`` and ``lost_checks`` are the sums over all gaps that overlap the minute. They are upper
 # bounds, because a gap does not say when its rows were lost.
 GAP_MINUTES: Final = Part(

@@ -1,4 +1,4 @@
-"""Rows that belong together, and sums and quantiles of each group of them."""
+"""Groups of rows, and the sums and quantiles of each group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Reals = NDArray[np.float64]
 
 
 class Groups:
-    """The groups of rows that are equal in some columns, without nulls."""
+    """The groups of rows that are equal in some columns. These columns have no nulls."""
 
     def __init__(self, rows: pa.Table, by: Sequence[str]) -> None:
         number = np.zeros(rows.num_rows, np.int64)
@@ -23,12 +23,12 @@ class Groups:
             code = number * len(column.dictionary) + column.indices.to_numpy()
             distinct = np.unique(code)
             number = np.searchsorted(distinct, code)
-        # For each row the number of its group, from 0.
+        # The number of the group of each row, from 0.
         self.number: Integers = number
-        # Any row is an example of its group.
+        # The position of one row of each group, whichever it is.
         examples = np.empty(len(distinct), np.int64)
         examples[number] = np.arange(rows.num_rows)
-        # The columns of each group.
+        # One row for each group, with the columns in which its rows are equal.
         self.rows = rows.select(by).take(pa.array(examples))
 
     def __repr__(self) -> str:
@@ -50,7 +50,7 @@ class Groups:
     def quantiles(
         self, amounts: Integers, counts: Integers, named: Mapping[str, float]
     ) -> Mapping[str, pa.Array]:
-        """The quantiles of each group, for each named probability. A row has an amount `counts` times.
+        """The quantiles of each group, for each named probability. Each amount occurs `counts` times.
 
         Interpolates between neighbouring amounts. Null in a group without amounts.
         """
@@ -58,7 +58,7 @@ class Groups:
         ascending, up_to_here = amounts[order], np.cumsum(counts[order])
         total = self.sum(counts)
         before = np.cumsum(total) - total
-        # Of no amounts, the position of the first is taken, and then not used.
+        # A group without amounts gets the position 0. The mask below makes its quantiles null.
         last = np.maximum(total - 1, 0)
 
         def at(position: Integers) -> Integers:

@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 from purgatory.journal.schema import COMPLETED, OPERATIONS
 from purgatory.pipeline.exchange import Part
 
-# For each key: its operations, the time that they waited, and their tries that did not complete them.
+# For each key: its operations, the time that its operations waited, and the tries that completed no
+# operation.
 MEASURES: Final = ("operations", "waited_us", "wasted_tries")
 _KEY: Final = ("purgatory", "key")
 
 
 def hottest_keys(*, up_to: int) -> Part:
-    """The measures of each key that may be among the `up_to` highest of its purgatory by a measure.
+    """The measures of each key that may be among the `up_to` hottest keys of its purgatory by a measure.
 
     An operation counts in full for each of its keys.
     """
@@ -50,7 +51,7 @@ def _ranked_by(measure: str, keys: pa.Table, up_to: int) -> pa.Table:
 
 
 def _candidates(up_to: int, counted: pa.Table) -> pa.Table:
-    """Of keys that other workers do not have, those that may be among the highest."""
+    """The keys that may be among the hottest keys. No other worker has these keys."""
     keys = _summed(counted)
     return ranked(keys, up_to=up_to).group_by([*_KEY, *MEASURES], use_threads=False).aggregate([])
 
@@ -60,7 +61,7 @@ def _counted(operations: pa.Table) -> pa.Table:
     keys = operations["keys"].combine_chunks()
     pairs = pa.table({"operation": pc.list_parent_indices(keys), "key": pc.list_flatten(keys)})
     if (pc.max(pc.list_value_length(keys)).as_py() or 0) > 1:
-        # A key that an operation has twice counts once.
+        # If an operation has a key twice, the key counts once.
         pairs = pairs.group_by(["operation", "key"], use_threads=False).aggregate([])
     completed = pc.equal(operations["outcome"], COMPLETED).cast(pa.int32())
     wasted = pc.subtract(operations["tries"], completed)

@@ -16,12 +16,12 @@ from purgatory.pipeline.transforms.instants import MINUTE_US, ended_us
 from purgatory.pipeline.transforms.quantiles import LATENESS, WAITS, bins
 
 _GROUP: Final = ("minute_us", "purgatory", "kind")
-# Operations that are counted together.
+# Operations that are equal in these columns are counted together.
 _ALIKE: Final = [*_GROUP, "outcome", "waited_us", "lateness_us"]
 
 
 def _counted(operations: pa.Table) -> pa.Table:
-    """How many operations are alike, and the sum of their tries."""
+    """The numbers of operations that are alike, and the sums of their tries."""
     ended = ended_us(operations)
     late = operations["lateness_us"]
     binned = {
@@ -56,9 +56,10 @@ def _measured(counted: pa.Table) -> pa.Table:
     )
 
 
-# One row for each minute, purgatory and kind in which an operation ended: the number of ``operations``; their
-# number by outcome (``completed``, …); quantiles of their waits, whatever the outcome, and of their lateness
-# if they have one, in microseconds, with the precision of `bins`; and ``tries_per_operation``.
+# There is one row for each minute, purgatory and kind in which an operation ended. ``operations`` is the
+# number of operations, and ``completed``, … are their numbers by outcome. The quantiles are in microseconds,
+# with the precision of `bins`: quantiles of the waits of all operations, and of the lateness of operations
+# that have one.
 MINUTES: Final = Part(
     "minutes",
     OPERATIONS,

@@ -14,20 +14,20 @@ _SERIES: Final = ("purgatory", "kind")
 
 
 def pending(changes: pa.Table, coverage: Coverage) -> pa.Table:
-    """One row for each minute in which an operation began or ended, of what the part `CHANGES` has found.
+    """One row for each minute in which an operation began or ended. `changes` come from the part `CHANGES`.
 
-    Columns: the maximum ``pending_max``; the average ``pending_mean`` over the time of the minute that the
-    journal covers, which is the time that operations were pending in it, divided by that time; and the number
-    at its end ``pending_last``. In a minute without a row the number is constant.
+    ``pending_max`` is the highest number of pending operations in the minute. ``pending_mean`` is the average
+    over the part of the minute that the journal covers. ``pending_last`` is the number at the end of the
+    minute. In a minute without a row, the number does not change.
     """
     rows = changes.sort_by([(name, "ascending") for name in (*_SERIES, "minute_us")])
     minute, first, net, most, area = (
         rows[name].to_numpy() for name in ("minute_us", "first_us", "net", "most", "area_us")
     )
-    # Each operation that begins also ends, so each series ends with 0, and the next may go on from there.
+    # Each operation that begins also ends. So each series ends with 0, and the sum can go on with the next.
     after = np.cumsum(net)
     before = after - net
-    # The number before the first change counts if the minute did not begin with this change.
+    # The number before the first change counts, too, unless this change is at the beginning of the minute.
     highest = np.where(first > minute, np.maximum(before, before + most), before + most)
     return pa.table(
         {

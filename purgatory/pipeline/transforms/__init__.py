@@ -1,1 +1,1 @@
-"""Functions from DataFrames to DataFrames that several commands need, or `compact` or `generate` alone."""
+"""Transforms of rows. Several commands share them, or `compact` or `generate` needs them."""

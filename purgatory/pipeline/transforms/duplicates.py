@@ -20,12 +20,12 @@ _HASH: Final = "hash"
 
 
 def has_duplicates(context: SparkContext, table: Table, paths: Sequence[str]) -> bool:
-    """Whether two rows in these files of a table have one identity.
+    """Whether two rows in these files of a table have the same identity.
 
     Compares hashes of 64 bits instead of the identities. So False is certain, and True is wrong in one of
     360,000 cases with ten million rows.
     """
-    # The date is that of the instant.
+    # The date in an identity is made of the instant.
     columns = (table.instant, *(name for name in table.identity if name != "date"))
     part = Part(table.name, table.name, columns, partial(_hashed, table), group=(_HASH,), merge=_counted)
     counts = gather(context, {table.name: paths}, [part])[table.name]
@@ -39,14 +39,15 @@ def _hashed(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def _counted(hashed: pa.Table) -> pa.Table:
-    """The number of rows, and of distinct hashes, which no other task has."""
+    """The numbers of rows and of distinct hashes. No other task has these hashes."""
     return pa.table({"rows": [hashed.num_rows], "distinct": [len(np.unique(hashed[_HASH].to_numpy()))]})
 
 
 def duplicates(rows: DataFrame, known: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """The ``source`` and ``position`` of all rows but the first of each identity, and of all in `known`.
+    """The ``source`` and ``position`` of the rows that are duplicates.
 
-    The first is the one with the lowest source and position. The identities in `known` are distinct.
+    A row is a duplicate if its identity is in `known`, or if another row with its identity comes before it
+    by source and position. The identities in `known` are distinct.
     """
     copies = Window.partitionBy(*identity).orderBy("source", "position")
     marked = known.select(*identity, F.lit(True).alias("_known"))
@@ -59,5 +60,5 @@ def duplicates(rows: DataFrame, known: DataFrame, identity: Sequence[str]) -> Da
 
 
 def new_identities(rows: DataFrame, known: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """The identities of `rows` that are not in `known`: as many as there are rows that are no duplicates."""
+    """The distinct identities of `rows` that are not in `known`: one for each row that is no duplicate."""
     return rows.select(*identity).distinct().join(known.select(*identity), list(identity), "left_anti")

@@ -19,11 +19,12 @@ _BITS: Final = 11
 
 
 def binned(amount: Column) -> Column:
-    """Round a whole number >= 0 down to eleven bits: exact below 2048, else less than 0.1 % too low.
+    """Round a whole number >= 0 down to eleven bits. The result is at most 0.1 % too low.
 
-    These are the bins of an HDR histogram: 1024 for each doubling. Count rows by bin first, and then take
-    quantiles of the counts. That takes one pass and little memory, like the sketch of
-    ``percentile_approx``; but the result of the sketch depends on the order in which its parts arrive.
+    A number below 2048 stays exact. These are the bins of an HDR histogram: 1024 for each doubling. Count
+    rows by bin first, and then take quantiles of the counts. This takes one pass and little memory. The
+    sketch of ``percentile_approx`` does so, too, but its result depends on the order in which its parts
+    arrive.
     """
     # The logarithm of 0 is null, and the greatest of null and 0 is 0.
     excess = F.greatest(F.floor(F.log2(amount)) - F.lit(_BITS - 1), F.lit(0)).cast("int")
@@ -32,7 +33,7 @@ def binned(amount: Column) -> Column:
 
 def bins(amounts: NDArray[np.int64]) -> NDArray[np.int64]:
     """The same as `binned`, in the workers."""
-    # The exponent of a number is that of its leading bit, and 1 more.
+    # The exponent that `frexp` gives is the number of bits of the amount.
     excess = np.maximum(np.frexp(amounts.astype(np.float64))[1] - _BITS, 0)
     binned: NDArray[np.int64] = amounts >> excess << excess
     return binned

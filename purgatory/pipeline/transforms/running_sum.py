@@ -1,4 +1,4 @@
-"""Running sums, without a task that has to process a whole group."""
+"""Running sums. No task has to process a whole group."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def running_sum(
     into ``spark.sql.shuffle.partitions`` blocks, and summed up within their block. Only the last group of a
     block can continue in the next block. So the last row of each block is sent to all following blocks, and
     its sum is added to the rows of the same group there. This takes three shuffles, and computes each row
-    once: totals joined from a second branch would need the same bounds of blocks again, which Spark draws
-    from a sample. Blocks have equal sizes as far as the order distinguishes rows; equal rows share a block.
+    once. A second branch that computes totals would need the same bounds of blocks, but Spark draws these
+    bounds from a sample each time. Blocks have about equal sizes, but rows that are equal in the order share
+    a block.
     """
     blocks = int(str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     running = [f"{column}_running" for column in value_columns]

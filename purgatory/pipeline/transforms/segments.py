@@ -1,4 +1,4 @@
-"""Reads the segments of a journal: whole, or not at all with the reason."""
+"""Reads the segments of a journal. A segment is read whole, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
 from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.transforms.validation import reasons
 
-# Rows that are passed to Spark at a time.
+# The number of rows that are passed to Spark at a time.
 _CHUNK_ROWS: Final = 10_000
 
-# In bytes, of the file, and of its columns when decompressed. A worker reads a segment as a whole.
+# The largest file, and the largest content of a file, in bytes. A worker reads a segment as a whole.
 LARGEST: Final = 1 << 30
 
-# The columns before the recorded ones. The first row of each file is about the file, and has no position.
+# The columns before the recorded columns. The first row of each file is about the file, and has no position.
 _ORIGIN: Final = pa.schema(
     [
         pa.field("source", pa.string()),
@@ -42,9 +42,9 @@ class UnreadableError(PurgatoryError):
 
 
 def rows_of(path: str, table: Table) -> pa.Table:
-    """All rows of a segment, with the recorded columns. Any of them may have nulls.
+    """All rows of a segment, with the recorded columns. Any column may have nulls.
 
-    Raises UnreadableError. A file that does not exist, or that the system refuses to read, is an OSError.
+    Raises UnreadableError. Raises OSError if the file does not exist, or if the system refuses to read it.
     Spark's own reader would fail at a broken file or skip it silently, and would read a missing column as
     null.
     """
@@ -55,16 +55,16 @@ def rows_of(path: str, table: Table) -> pa.Table:
 
 
 def decoded(files: DataFrame, table: Table) -> DataFrame:
-    """The rows in Parquet files that are read already (path, content), each with its origin.
+    """The rows of Parquet files, each with its origin. `files` has the columns path and content.
 
-    Each has the ``reason`` for which it is refused, or null. A file that cannot be read becomes one row with
+    A row has the ``reason`` for which it is refused, or null. A file that cannot be read becomes one row with
     the reason.
     """
     return files.select("path", "content").mapInArrow(partial(decode, table), _decoded_schema(table))
 
 
 def read(files: DataFrame, table: Table) -> DataFrame:
-    """As `decoded`, of files (path) that are to be read."""
+    """The rows of Parquet files as `decoded` gives them. `files` has only the column path."""
     return files.select("path").mapInArrow(partial(read_files, table), _decoded_schema(table))
 
 
@@ -91,7 +91,7 @@ def _rows_in(content: pa.Buffer, table: Table) -> pa.Table:
     try:
         return _rows(content, SCHEMAS[table.name])
     except MemoryError:
-        # Not a fault of the file.
+        # This is no fault of the file.
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnreadableError(f"unreadable: {error}".partition("\n")[0]) from error
@@ -116,7 +116,7 @@ def _rows(content: pa.Buffer, recorded: pa.Schema) -> pa.Table:
     size = sum(file.metadata.row_group(each).total_byte_size for each in range(file.num_row_groups))
     if size > LARGEST:
         raise ValueError(f"decompressed, {_too_large(size)}")
-    # Spark gives each core a task.
+    # One thread is enough, because Spark gives each core a task.
     rows = file.read(use_threads=False)
     version = (rows.schema.metadata or {}).get(VERSION_KEY)
     if version not in (None, str(SCHEMA_VERSION).encode()):
@@ -131,7 +131,7 @@ def _rows(content: pa.Buffer, recorded: pa.Schema) -> pa.Table:
             raise ValueError(f"its column {field.name} is {column.type}, not {field.type}")
         columns.append(column.cast(field.type))
     whole = pa.Table.from_arrays(columns, names=recorded.names)
-    # Finds text that is not UTF-8, and lists that overlap.
+    # This finds text that is not UTF-8, and lists that overlap.
     whole.validate(full=True)
     return whole
 

@@ -1,4 +1,4 @@
-"""Synthetic operations with known distributions, in the form that a journal has.
+"""Synthetic operations with known distributions, with the columns of a journal.
 
 Each value is a hash of the seed, the row's number, and the name of its purpose. So the rows are the same on
 every cluster, with any number of partitions.
@@ -17,13 +17,13 @@ from pyspark.sql import functions as F
 from purgatory.journal.schema import CANCELLED, COMPLETED, EXPIRED
 from purgatory.pipeline.schemas import CHECKS, OPERATIONS
 
-# In microseconds. An operation is late by less than a tick.
+# The tick, in microseconds. An operation is less than a tick late.
 _TICK_US: Final = 1000
 # The lower half of an operation's id is its number, as in the ids of a JournalWriter.
 NUMBERS: Final = 1 << 32
 _NUMBER: Final = f"operation_id & {NUMBERS - 1}"
 
-# Defects of rows: the column, and its wrong value.
+# Defects of rows: a column, and its wrong value.
 _DEFECTS: Final = (
     ("kind", "CAST(NULL AS string)"),
     ("kind", "''"),
@@ -58,9 +58,10 @@ class Workload:
     keys: int = 10_000
     # The k-th key is used about k ** -zipf times as often as the first.
     zipf: float = 1.1
-    # The share of operations that watch the first key in any case. The keys of the others follow `zipf`.
+    # The share of operations that watch the first key. The other operations choose their keys by `zipf`.
     hot: float = 0.0
-    # The share that is cancelled at a uniform time before the timeout, unless completed by then.
+    # The share of operations that are cancelled at a uniform time before the timeout, if they have not
+    # completed.
     withdrawn: float = 0.02
     # The share of rows with a defect.
     malformed: float = 0.001
@@ -70,7 +71,10 @@ class Workload:
 
 
 def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
-    """One operation for each of `numbers` (id, from 0, below NUMBERS), as in schemas.OPERATIONS."""
+    """One operation for each row of `numbers`, with the columns of schemas.OPERATIONS.
+
+    `numbers` has the column id: whole numbers from 0, below NUMBERS.
+    """
     draw = _RandomValues(workload.seed, F.col("id"))
     node = draw.below("node", workload.nodes)
     kind = draw.below("kind", len(workload.kinds))
@@ -112,7 +116,7 @@ def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
             "waited_us",
             F.when(completed, F.col("completion")).otherwise(limit + F.coalesce("lateness_us", F.lit(0))),
         )
-        # One try when it was offered, and a random number of unsuccessful tries, two on average.
+        # The try when it was offered, and a random number of unsuccessful tries, two on average.
         .withColumn(
             "tries",
             (1 + F.floor(-2.5 * F.log(draw.uniform("tries"))) + completed.cast("int")).cast("int"),
@@ -122,7 +126,10 @@ def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
 
 
 def checks(operations: DataFrame) -> DataFrame:
-    """The checks that tried these operations, as in schemas.CHECKS: one for each operation, at its end."""
+    """The checks that tried these operations, with the columns of schemas.CHECKS.
+
+    There is one check for each operation, at its end.
+    """
     tried = F.col("tries") - 1
     return (
         operations.where(tried > 0)
@@ -165,7 +172,7 @@ class _RandomValues:
         return F.least(F.floor(self.uniform(purpose) * limit), F.lit(limit - 1)).cast("long")
 
     def normal(self, purpose: str) -> Column:
-        """A standard normal value, after Box and Muller."""
+        """A standard normal value, by the method of Box and Muller."""
         radius = F.sqrt(-2 * F.log(self.uniform(f"{purpose}, radius")))
         return radius * F.cos(2 * math.pi * self.uniform(f"{purpose}, angle"))
 

@@ -1,4 +1,4 @@
-"""Finds rows of a journal that cannot be right, and the reason."""
+"""Finds rows of a journal that cannot be right, and gives the reasons."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from purgatory.journal.schema import CHECKS, EXPIRED, GAPS, OPERATIONS, SCHEMAS
 from purgatory.observer import OUTCOMES
 from purgatory.pipeline.schemas import Table
 
-# All in microseconds, instants since 1970. A date is the name of a directory, and only the years until 9999
-# have four digits.
+# Durations and instants are in microseconds, instants since 1970. A date is the name of a directory, and a
+# year after 9999 would have more than four digits.
 _LATEST: Final = 253_402_214_400_000_000
 # `summarize.gaps` makes a row for each minute of a gap, so gaps must not be longer.
 _YEAR: Final = 366 * 86_400_000_000
 
-# A reason, and for each row whether it applies; null counts as no.
+# A reason, and whether the reason applies to each row. Null counts as no.
 Fault = tuple[str, pa.ChunkedArray]
 
 
 def reasons(rows: pa.Table, table: Table) -> pa.ChunkedArray:
-    """The reason for which each row is refused, the first of several; null if it is valid."""
+    """The reason for which each row is refused: its first fault. Null if the row is valid."""
     found = pa.chunked_array([pa.nulls(rows.num_rows, pa.string())])
     for reason, applies in _faults(rows, table):
         if pc.any(applies).as_py():

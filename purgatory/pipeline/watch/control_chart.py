@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from math import exp, lgamma, sqrt
 from typing import Final
 
-# The most windows in the baseline, and the fewest that are needed to assess a window.
+# The most windows in the baseline, and the fewest windows that are needed to assess a window.
 MAX_BASELINE: Final = 60
 MIN_BASELINE: Final = 12
-# After this many windows in a row outside the control limits, they become the baseline.
+# This many windows in a row outside the control limits become the new baseline.
 SHIFT_RUN: Final = 30
 # The highest probability that a window with a steady ratio is outside the limits, above and below together.
 FALSE_ALARM_RATE: Final = 1e-4
@@ -21,21 +21,22 @@ _Z: Final = 1.645
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """A window, `count` of `operations`, compared with the baseline before it.
+    """A window, in which `count` of `operations` are counted, compared with the baseline before the window.
 
-    `center` is the ratio of the baseline. It is as uncertain as if it came from `weight` operations.
+    `center` is the ratio of the baseline. This ratio is as uncertain as a ratio of `weight` operations.
     """
 
     count: int
     operations: int
     center: float
     weight: float
-    # Whether this window completes a run of SHIFT_RUN windows outside the limits, which is the new baseline.
+    # Whether this window completes a run of SHIFT_RUN windows outside the limits. The run is the new
+    # baseline.
     shifted: bool = False
 
     @property
     def outside(self) -> bool:
-        """Whether a window is this far off with a probability below FALSE_ALARM_RATE."""
+        """Whether the probability of a window this far off is below FALSE_ALARM_RATE."""
         a, b = self._shape
         return not (
             _is_plausible(self.count, self.operations, a, b)
@@ -44,9 +45,9 @@ class Assessment:
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The control limits: the lowest and the highest count that are inside."""
+        """The control limits: the lowest count and the highest count that are inside."""
         a, b = self._shape
-        # The lowest count has the most operations that are not counted.
+        # With the lowest count, the most operations are not counted.
         return self.operations - _most(self.operations, b, a), _most(self.operations, a, b)
 
     @property
@@ -57,13 +58,15 @@ class Assessment:
 class ControlChart:
     """Estimates a ratio from windows, `count` of `operations` in each, and finds windows outside its limits.
 
-    The model: the ratio of a window comes from a beta distribution, and the count from the binomial
-    distribution with that ratio. So the limits are wide for few operations; for many operations they are as
-    wide as the windows of the baseline differ by more than chance. An assessment costs some 100 microseconds.
-    Its limits, which only messages need, cost up to a second if a window has a million operations.
+    The model: the ratio of a window comes from a beta distribution, and the count comes from the binomial
+    distribution with that ratio. So the limits are wide for few operations. For many operations, the limits
+    are only as wide as the baseline's windows differ by more than chance. An assessment takes about 100
+    microseconds. Only messages need the limits of an assessment. They take up to a second if a window has a
+    million operations.
 
-    The baseline is the last MAX_BASELINE windows inside the limits; no window is assessed before it has
-    MIN_BASELINE. Windows outside do not widen the limits, but SHIFT_RUN of them in a row become the baseline.
+    The baseline is the last MAX_BASELINE windows inside the limits. No window is assessed before the baseline
+    has MIN_BASELINE windows. A window outside the limits does not widen them. But SHIFT_RUN such windows in a
+    row become the baseline.
     """
 
     def __init__(self) -> None:
@@ -95,9 +98,9 @@ class ControlChart:
     def _estimate(self) -> tuple[float, float]:
         """The ratio of the baseline, and its weight as an estimate of the next window's ratio, in operations.
 
-        The variance between windows is that of DerSimonian and Laird (Controlled Clinical Trials 7, 1986):
-        the sum of squares minus the part that is due to chance. Here its upper bound with 95 % confidence is
-        used, because the sum of few windows may be small by chance.
+        DerSimonian and Laird (Controlled Clinical Trials 7, 1986) give the variance between windows: the sum
+        of squares minus the part that is due to chance. Here the upper bound of the sum with 95 % confidence
+        is used, because the sum of few windows may be small by chance.
         """
         windows = len(self._baseline)
         total = sum(operations for _, operations in self._baseline)
@@ -109,8 +112,8 @@ class ControlChart:
         most = squares * freedom / _chi_square_low(freedom)
         unlike = total - sum(operations**2 for _, operations in self._baseline) / total
         between = max(0.0, (most - freedom) / unlike)
-        # The weight of the beta distribution with that variance plus the variance of the center. Below 2 its
-        # density would have two peaks.
+        # The weight of the beta distribution whose variance is the variance between windows plus the variance
+        # of the center. With a weight below 2, the density would have two peaks.
         return center, max(2.0, 1 / (between + 1 / total) - 1)
 
 
@@ -135,8 +138,8 @@ def _most(operations: int, a: float, b: float) -> int:
 def _is_plausible(count: int, operations: int, a: float, b: float) -> bool:
     """Whether `count` or more has a sufficient probability, by the beta-binomial distribution.
 
-    Counts up to the mean always do. Above it, the least probability is one half of FALSE_ALARM_RATE, because
-    the other half is for counts below the mean.
+    A count up to the mean always has a sufficient probability. Above the mean, half of FALSE_ALARM_RATE is
+    sufficient, because the other half is for counts below the mean.
     """
     if count * b <= (operations - count) * a:
         return True
@@ -147,7 +150,7 @@ def _is_plausible(count: int, operations: int, a: float, b: float) -> bool:
         ratio = (operations - count) / (count + 1) * (a + count) / (b + operations - count - 1)
         chance *= ratio
         count += 1
-        # From here on each count is less likely than the one before.
+        # From here on, each count is less likely than the count before it.
         if ratio < 1 and chance * (operations - count + 1) < left:
             return False
     return chance >= left

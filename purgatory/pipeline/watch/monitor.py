@@ -1,4 +1,4 @@
-"""Turns windows and gaps of a journal into messages, with warnings when more operations expire."""
+"""Turns windows and gaps of a journal into messages. Warns if unusually many or few operations expire."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADER: Final = (
     "from (UTC)           operations  expired  wait p50  wait p99  late p99  tries/op  kind in purgatory"
 )
 
-# The number of latest gaps that are kept, to mark the windows that they overlap.
+# The number of latest gaps that are kept to mark the windows that a gap overlaps.
 _MAX_GAPS: Final = 1000
 
 
@@ -47,7 +47,7 @@ class Window:
     wait_p99_us: float
     lateness_p99_us: float | None
     tries_per_operation: float
-    # When the last operation ended.
+    # When the last operation of the window ended.
     latest: int
 
     @property
@@ -66,7 +66,7 @@ class Window:
         }
 
     def measures(self) -> dict[str, Any]:
-        """What else was measured, for programs."""
+        """The measures of the window, for programs."""
         return {
             "wait_p50_us": self.wait_p50_us,
             "wait_p99_us": self.wait_p99_us,
@@ -109,11 +109,11 @@ class Gap:
 
 
 class Monitor:
-    """Receives windows while they fill up, and reports each once, in order, when it is closed.
+    """Receives windows while they fill up. Reports each window once, in order, when the window is closed.
 
-    A window is closed when an operation is seen that ended `lateness_us` after the window. Operations that
-    come for a closed window are dropped, and counted. When a window is closed, the `ControlChart` of its kind
-    assesses the share of expired operations.
+    A window is closed when the monitor sees an operation that ended `lateness_us` after the window.
+    Operations that come for a closed window are dropped, and counted as late. When a window is closed, the
+    `ControlChart` of its kind assesses the share of expired operations.
     """
 
     def __init__(self, lateness_us: int) -> None:
@@ -121,20 +121,20 @@ class Monitor:
         self._open: dict[tuple[int, str, str], Window] = {}
         # All windows that end at or before this instant are closed.
         self._closed_until = 0
-        # Operations that were read, those of them that were counted in a window, and those reported as late.
+        # The numbers of operations that were read, counted in a window, and reported as late.
         self._read = self._counted = self._late = 0
         self._gaps: deque[Gap] = deque(maxlen=_MAX_GAPS)
         self._charts: defaultdict[tuple[str, str], ControlChart] = defaultdict(ControlChart)
         # The strata whose last window was outside the control limits.
         self._outside: set[tuple[str, str]] = set()
-        # Open windows, as they were when last reported.
+        # The open windows, as they were when they were reported last.
         self._reported_open: set[Window] = set()
 
     def __repr__(self) -> str:
         return f"<Monitor: {len(self._open)} windows open, {len(self._charts)} strata>"
 
     def update(self, windows: Sequence[Window]) -> Iterator[Message]:
-        """Accept the current state of windows, and report those that are closed by it."""
+        """Accept the current state of some windows, and report the windows that are closed now."""
         for window in windows:
             if window.end > self._closed_until:
                 name = (window.start, window.purgatory, window.kind)
@@ -150,10 +150,10 @@ class Monitor:
         self._reported_open.intersection_update(self._open.values())
 
     def record_read(self, operations: int) -> Iterator[Message]:
-        """Count operations that were read, and report those that are in no window: they came too late.
+        """Count operations that were read, and report operations that are in no window: they came too late.
 
-        Call it after the `update` with their windows. It may come after further updates, too; then some are
-        reported by the next call.
+        Call this method after the `update` with the windows of the operations. Other updates may come in
+        between. Then the next call reports some of the late operations.
         """
         self._read += operations
         late = self._read - self._counted - self._late
@@ -167,7 +167,7 @@ class Monitor:
             )
 
     def record_gaps(self, gaps: Sequence[Gap]) -> Iterator[Message]:
-        """Report gaps. Open windows that they overlap are marked as incomplete."""
+        """Report gaps. An open window that a gap overlaps is marked as incomplete."""
         self._gaps.extend(gaps)
         return (gap.message() for gap in gaps)
 

@@ -1,4 +1,4 @@
-"""Reads a journal as it grows, by a streaming query for each of its tables."""
+"""Reads a journal as it grows. One streaming query reads operations, and one reads gaps."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from purgatory.pipeline.watch.windows import windows
 _FILE: Final = "path string, modificationTime timestamp, length bigint, content binary"
 # `since_ms` says which files are too old. By default Spark has its own limit.
 _ANY_AGE: Final = "36500d"
-# Spark plans a batch each `every_ms`, and reads only the time of an old segment. With this limit, months of
-# old segments are a few batches.
+# Spark plans one batch each `every_ms`. A segment that is too old is in a batch, but Spark does not read its
+# content. With this limit, months of old segments are a few batches.
 _FILES_PER_BATCH: Final = 100_000
 
 # The name of the query's observed metrics.
 _READ: Final = "read"
-# The most by which clocks may differ.
+# The highest difference between clocks that is allowed.
 _CLOCK_SKEW: Final = "interval 1 minute"
 
-# Makes the messages to print, in the thread that prints them. None: a query ended.
+# A function that makes messages, in the thread that prints them. None says that a query has ended.
 Event = Callable[[], Iterable[Message]] | None
 
 
@@ -74,11 +74,12 @@ def watched(
     Without `every_ms` it ends when all existing segments have been read. Raises StreamingQueryException if
     Spark fails.
     """
-    # A separate session, so that its settings and listeners affect no other one.
+    # A separate session, so that the settings and listeners below affect no other session.
     session = spark.newSession()
     # A batch is small after it is aggregated, and each task would keep its own state.
     session.conf.set("spark.sql.shuffle.partitions", "1")
-    # Old segments are only listed. Tasks for a few of them each would take longer than the listing.
+    # Old segments are only listed. If each task had only a few segments, the tasks would take longer than the
+    # listing.
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "64")
     session.conf.set("spark.sql.files.openCostInBytes", "64k")
     events: SimpleQueue[Event] = SimpleQueue()
@@ -109,7 +110,7 @@ def watched(
             running = len(queries)
             while running:
                 try:
-                    # Waits in Python: Ctrl-C does not interrupt Spark's own waiting.
+                    # This waits in Python, because Ctrl-C does not interrupt a wait in Java.
                     event = events.get(timeout=lateness_ms / 1000)
                 except Empty:
                     yield from monitor.open_windows()
@@ -141,7 +142,7 @@ class _Listener(StreamingQueryListener):
         valid = read.pop("valid")
         if read["example"] is not None:
             self._events.put(partial(self._monitor.report_rejected, **read))
-        # Spark's own count of late rows is after an aggregation: it counts groups of rows.
+        # Spark counts late rows only after an aggregation, where a row is a group of operations.
         if event.progress.name == OPERATIONS_TABLE.name:
             self._events.put(partial(self._monitor.record_read, valid))
 
@@ -159,20 +160,20 @@ def _listening(session: SparkSession, listener: StreamingQueryListener) -> Itera
 
 
 def _valid(session: SparkSession, journal: str, table: Table, since: datetime, end: Column) -> DataFrame:
-    """The valid rows of a table as a stream. How many are valid or refused are observed metrics."""
+    """The valid rows of a table as a stream. The numbers of valid and refused rows are observed."""
     segments = (
         session.readStream.format("binaryFile")
         .schema(_FILE)
         .option("pathGlobFilter", "*.parquet")
         .option("maxFilesPerTrigger", _FILES_PER_BATCH)
         .option("maxFileAge", _ANY_AGE)
-        # For files that are removed between listing and reading.
+        # A file may be removed after it is listed, and before it is read.
         .option("ignoreMissingFiles", True)
         .load(f"{journal}/{table.name}")
         .where(F.col("modificationTime") >= F.lit(since))
     )
     rows = decoded(segments, table)
-    # A row with a wrong date would else close all windows before that date.
+    # Without this, a row with a wrong date would close all windows before that date.
     future = F.when(end > F.current_timestamp() + F.expr(_CLOCK_SKEW), F.lit("it ended in the future"))
     rows = rows.withColumn("reason", F.when(F.col("reason").isNull(), future).otherwise(F.col("reason")))
     in_file = F.col("position").isNotNull()

@@ -16,10 +16,11 @@ def windows(operations: DataFrame, *, length_ms: int, lateness_ms: int) -> DataF
     """The measures of `minutes` by purgatory, kind and window, from ``start`` to ``end``.
 
     ``latest`` is the instant at which the last operation of the window ended. In a stream, a window accepts
-    operations until one is read that ended `lateness_ms` after the window; operations after that are dropped.
+    operations until an operation is read that ended `lateness_ms` after the window. Later operations are
+    dropped.
 
-    Aggregates in one step, because a stream in update mode allows only one. So a window keeps a count for
-    each distinct combination of binned values: a few thousand.
+    There is only one aggregation, because a stream in update mode allows no more. So a window keeps a count
+    for each distinct combination of binned values: a few thousand counts.
     """
     timed = operations.select(
         "purgatory",

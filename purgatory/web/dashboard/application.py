@@ -60,7 +60,7 @@ FIGURES_OF: Final[dict[str, tuple[Figure, ...]]] = {
 }
 
 HEADERS: Final = {
-    # The page may load its own files only, and contains no script or style itself.
+    # The page may load its own files only. Its HTML contains no script and no style.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -79,18 +79,20 @@ def dashboard(
     """An ASGI app that shows `purgatories` live: ``app.mount("/dashboard", dashboard(polls))``.
 
     After these, the app shows the purgatory of each DelayedMessages in `messages`, with the figures of the
-    store. A purgatory whose Relay is in `relays` is shown with the figures of the relay.
+    store. It shows the figures of each Relay in `relays` with the purgatory of the relay.
 
-    It is read-only, and open to every client that reaches it, unless `authorize` is given. That is called
-    with the ASGI scope of each request, and may be async. When it returns False, the response is 403. It may
-    also raise Starlette's HTTPException for another response, such as 401 or a redirect to a login page.
+    The app changes nothing, and is open to every client that reaches it, unless `authorize` is given. The app
+    calls `authorize` with the ASGI scope of each request. It may be async. When it returns False, the
+    response is 403. It may raise Starlette's HTTPException for another response, such as 401 or a redirect to
+    a login page.
 
-    The app observes the purgatories from now on. Make it before they hold operations, because it does not
-    know for how long earlier ones have waited. While a page is open, the loop takes one snapshot a second, in
-    a few milliseconds (`python -m benchmarks dashboard`). While no page is open, nothing runs.
+    The app observes the purgatories from now on. Make it before the purgatories hold operations, because it
+    does not know for how long earlier operations have waited. While a page is open, the loop takes one
+    snapshot a second, in a few milliseconds (`python -m benchmarks dashboard`). While no page is open,
+    nothing runs.
 
-    Raises ValueError when no purgatory is given, for two of the same name, which is the address of each, and
-    for a relay whose purgatory is not shown.
+    Raises ValueError when no purgatory is given, for two purgatories of the same name, because the name is a
+    purgatory's address, and for a relay whose purgatory is not shown.
     """
     stores = [None] * len(purgatories) + list(messages)
     purgatories += tuple(store.purgatory for store in stores if store is not None)
@@ -169,7 +171,7 @@ def _file(path: str, name: str, media_type: str) -> Route:
 
 
 def _cards(mark: re.Match[bytes]) -> bytes:
-    """The cards of the page for a figure, or for all figures of a part. The script fills them in."""
+    """The cards of the page for a figure, or for all figures of a part. The page's script fills them in."""
     part, wanted = mark[1].decode(), mark[2].decode()
     figures = [figure for figure in FIGURES_OF[part] if wanted in (figure.field, "all")]
     return "\n      ".join(_card(part, figure) for figure in figures).encode()

@@ -14,11 +14,11 @@ from purgatory.web.long_poll import long_poll
 R = TypeVar("R")
 
 MAX_VIEWERS: Final = 1_000
-"""Viewers that may wait at a time."""
+"""The most viewers that wait at a time."""
 
 
 class Audience:
-    """A purgatory in which the viewers wait, apart from those on the page, and the stall probe.
+    """A purgatory in which the viewers wait, and the stall probe. The page does not show this purgatory.
 
     Both exist only while a viewer waits. Without viewers, nothing runs.
     """

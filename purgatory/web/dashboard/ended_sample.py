@@ -1,4 +1,4 @@
-"""A sample of the operations that have ended: of each outcome, the first one of each second."""
+"""A sample of the operations that have ended: the first operation of each outcome in each second."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from purgatory.observer import OUTCOMES, Timing, ended
 from purgatory.web.dashboard.label import label
 
 KEPT: Final = 20
-"""Operations of each outcome that are kept."""
+"""The most operations of an outcome that are kept."""
 
 SHOWN_KEYS: Final = 3
-"""Keys that are kept of each operation."""
+"""The most keys of an operation that are kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The latest failures, the equal ones together."""
+"""The latest failures. Equal failures are kept as one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from purgatory.observer import exception_of
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
 KEPT_FAILURES: Final = 8
-"""Different failures that are kept."""
+"""The most different failures that are kept."""
 
 
 @dataclass(slots=True)
 class EqualFailures:
     """Operations of one kind that equal exceptions ended. All is text, so that no object is kept alive.
 
-    `first` and `last` are times, in seconds of the loop's time. `keys` are those of the last one.
+    `first` and `last` are times, in seconds of the loop's time. `keys` are the keys of the last operation.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class FailureLog:
     """The latest failures. Two are equal when the kinds of the operations and the texts of the errors are."""
 
     def __init__(self) -> None:
-        # The latest one is the last.
+        # The latest failure is the last.
         self._failures: dict[tuple[str, str], EqualFailures] = {}
 
     def note(self, operation: DelayedOperation[Any], at: float) -> None:

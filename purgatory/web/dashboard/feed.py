@@ -50,7 +50,7 @@ class Feed:
         shown.add_observer(self._recorder)
 
     async def after(self, request: Request, version: str | None, search: Search | None) -> bytes:
-        """The latest snapshot in JSON, as soon as its version differs from `version`; and what is found."""
+        """The latest snapshot in JSON, as soon as its version is not `version`, with what `search` finds."""
         now = _now()
         if now >= self._due:
             self.take()
@@ -85,7 +85,7 @@ class Feed:
 
 
 class NextSnapshot(DelayedOperation[None]):
-    """Waits until the next snapshot is due. The first of them to expire takes it for all viewers."""
+    """Waits until the next snapshot is due. The first that expires takes the snapshot for all viewers."""
 
     def __init__(self, feed: Feed, timeout: float) -> None:
         super().__init__(timeout)

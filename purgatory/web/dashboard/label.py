@@ -15,7 +15,7 @@ _BOUNDED: Final = (str, bytes, int, tuple, frozenset)
 
 
 class BoundedRepr(Repr):
-    """Cuts what reprlib would write, or sort, as a whole; and its own repr of an object never raises."""
+    """Cuts what reprlib would write or sort as a whole. It never raises."""
 
     repr_bytes = Repr.repr_str
 

@@ -18,7 +18,7 @@ from purgatory.web.dashboard.ended_sample import SHOWN_KEYS
 from purgatory.web.dashboard.label import TEXT_LENGTH, label
 
 KEY_LIMIT: Final = 400
-"""Keys in the sample, besides the busy ones."""
+"""The most keys in the sample, besides the busy keys."""
 
 SHOWN: Final = 10
 """Keys on the page, and operations on the page."""
@@ -27,14 +27,14 @@ COUNTED: Final = 32_000
 """Watchers counted in each round."""
 
 ROUNDS: Final = 3
-"""Rounds of counting. Each later round counts further on the lists that the earlier ones did not finish."""
+"""Rounds of counting. Each round counts further on the lists that the round before did not finish."""
 
 
 @dataclass(frozen=True, slots=True)
 class HotKey:
     """A key, how many operations watch it, and how many its checks try in a second.
 
-    When `more` is true, more operations watch it. `tries` is None for a key that is not among the busy ones.
+    When `more` is true, more operations watch it. `tries` is None for a key that is not a busy key.
     """
 
     key: str
@@ -47,8 +47,8 @@ class HotKey:
 class PendingOperation:
     """What a viewer needs to know why an operation is still pending. Times are in seconds.
 
-    `due` is None when it never expires. `age` and `tries` are None when it was offered before anybody
-    observed its purgatory. `text` is its repr, or None when its class has no repr of its own.
+    `due` is None when the operation never expires. `age` and `tries` are None when it was offered before
+    anybody observed its purgatory. `text` is its repr, or None when its class has no repr of its own.
     """
 
     number: int
@@ -63,7 +63,7 @@ class PendingOperation:
 
 @dataclass(frozen=True, slots=True)
 class PendingSample:
-    """The keys with the most watchers, those with the most tries, and the oldest operations.
+    """The keys with the most watchers, the keys with the most tries, and the oldest operations.
 
     When `sampled`, there are more keys than were read.
     """
@@ -82,7 +82,7 @@ def sample_pending(purgatory: Purgatory, busy_keys: Mapping[Hashable, float], no
     keys = [NO_KEY, *sampled_keys(purgatory, busy_keys)]
     watchers, uncounted = _count_watchers(purgatory, keys)
     if len(uncounted) == 1 and not sampled:
-        # All other lists are counted to their ends, so this one holds the rest.
+        # All other lists are counted to their ends, so this list holds the other watchers.
         (key,) = uncounted
         watchers[key] += statistics.watched - sum(watchers.values())
         uncounted.clear()
@@ -111,7 +111,7 @@ def sampled_keys(purgatory: Purgatory, busy_keys: Iterable[Hashable]) -> list[Ha
 
 
 def oldest_of(operations: Iterable[DelayedOperation[Any]]) -> tuple[list[DelayedOperation[Any]], int]:
-    """The oldest of some pending operations, the oldest first; and how many different ones there are."""
+    """The oldest of `operations`, the oldest first, and the number of different operations."""
     by_arrival = {arrival(operation): operation for operation in operations}
     return [by_arrival[number] for number in nsmallest(SHOWN, by_arrival)], len(by_arrival)
 

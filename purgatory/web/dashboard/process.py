@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Final
 
-# A host may give the number of a process to another one, later.
+# A host gives the number of a process that has ended to a later one.
 _START: Final = token_hex(4)
 
 
@@ -22,6 +22,6 @@ class Process:
 
 
 def this_process() -> Process:
-    """The process that calls this. After a fork, it is another one."""
+    """The process that calls this. After a fork, the child is another process."""
     pid = os.getpid()
     return Process(f"{_START}-{pid}", socket.gethostname(), pid)

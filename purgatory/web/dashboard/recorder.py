@@ -1,4 +1,4 @@
-"""Records what happened in the last minute, by the second, since a purgatory itself keeps only totals."""
+"""Records what happened in each second of the last minute. A purgatory itself keeps totals only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WINDOW: Final = 60
 """Seconds that are recorded."""
 
 BUSY_KEYS: Final = 10
-"""Keys that are kept of each second that is over, and that a viewer gets."""
+"""Keys that are kept of each past second. A viewer gets as many."""
 
 
 class Second:
@@ -40,7 +40,7 @@ class Second:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Counts for each of the last `WINDOW` whole seconds, the latest last; those of ends by outcome."""
+    """Counts for each of the last `WINDOW` whole seconds, the latest second last. `ended` is by outcome."""
 
     ended: dict[str, list[int]]
     checks: list[int]
@@ -50,7 +50,7 @@ class Rates:
 class Recorder:
     """An observer that counts by the second and forgets after a minute.
 
-    It keeps some 200 KB. It also holds the busiest keys of each second. It releases these a minute later,
+    It takes some 200 KB. It also holds the busiest keys of each second, and releases them a minute later,
     when something happens or a viewer looks. Times are in seconds, by the clock of a `Timing`.
     """
 
@@ -64,7 +64,7 @@ class Recorder:
         self._until = 0.0
 
     def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
-        """Count it."""
+        """Count an operation that has ended."""
         ended = timing.ended
         second = self._current if ended < self._until else self._begin(ended)
         # By the name of the outcome: an enum's members take long to hash, and its `value` long to read.
@@ -81,7 +81,7 @@ class Recorder:
             self.failures.note(operation, ended)
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
-        """Count it."""
+        """Count a check."""
         second = self._current if at < self._until else self._begin(at)
         second.checks += 1
         if tried:
@@ -89,7 +89,7 @@ class Recorder:
             second.busy_keys.count(key, tried)
 
     def rates(self, now: float) -> Rates:
-        """The counts of the seconds that are over."""
+        """The counts of the past seconds."""
         recent = {second.at: second for second in self._recent(now)}
         empty = Second(-1)
         last = int(now)

@@ -24,10 +24,10 @@ from purgatory.web.dashboard.pending_sample import (
 from purgatory.web.dashboard.recorder import Recorder
 
 LONGEST: Final = 200
-"""Characters that a viewer may search for."""
+"""The most characters that a viewer may search for."""
 
 READ: Final = 4_000
-"""Operations that a search reads, besides `SHOWN` of each key."""
+"""The most operations that a search reads, besides `SHOWN` of each key."""
 
 STATES: Final = ("pending", *OUTCOMES)
 
@@ -98,9 +98,9 @@ class Search:
         )
 
     def _keys(self, purgatory: Purgatory, sample: list[Hashable]) -> tuple[list[Hashable], bool]:
-        """The keys that are meant, and whether there may be more, of which the `sample` is a part.
+        """The keys to search, and whether there may be more. `sample` is a sample of the watched keys.
 
-        A key that is written in full is found however many keys there are, and then it is the only one.
+        A key that is written in full is found however many keys there are. No other key is searched then.
         """
         sampled = purgatory.statistics().keys > KEY_LIMIT
         if not self.key:
@@ -121,7 +121,7 @@ def _is_in(part: str, text: str) -> bool:
 def _written_as(text: str) -> Iterable[Hashable]:
     """The keys that a viewer may mean by `text`: the text itself, and the object of which it is the repr."""
     yield text
-    # A text of this length is evaluated in an instant, and to constants only.
+    # A text of at most `LONGEST` characters is evaluated in an instant, and to constants only.
     with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         key = literal_eval(text)
         hash(key)

@@ -31,7 +31,7 @@ class Tab:
 
 @dataclass(frozen=True, slots=True)
 class HistogramPicture:
-    """A histogram of the last minute, and two of its quantiles; None where they exceed all bounds."""
+    """A histogram of the last minute, with two quantiles. A quantile above all bounds is None."""
 
     bounds: Sequence[float]
     counts: list[int]
@@ -55,15 +55,15 @@ class Snapshot:
     statistics: PurgatoryStatistics
     wheel: WheelPicture
     rates: Rates
-    # By outcome. The bounds are those of the metrics.
+    # By outcome. They have the bounds of the metrics.
     waits: dict[str, HistogramPicture]
     lateness: HistogramPicture
     stalls: list[float | None]
     pending_sample: PendingSample
     failures: list[EqualFailures]
-    # Titles and figures of the store of delayed messages; none when there is no store, or it is not open yet.
+    # Titles and figures of the store of delayed messages. Empty without a store, and before it is open.
     messages: list[tuple[str, float]]
-    # Titles and figures of the relay; none when there is no relay. A figure that is not known yet is None.
+    # Titles and figures of the relay. Empty without a relay. A figure that is not known yet is None.
     relay: list[tuple[str, bool | float | None]]
 
     def encoded(self) -> bytes:
@@ -86,7 +86,7 @@ def take_snapshot(
     store: MessageStore | None = None,
     relay: Relaying | None = None,
 ) -> Snapshot:
-    """The snapshot of `shown`, which `recorder` observes; in a few milliseconds, however many wait.
+    """The snapshot of `shown`, which `recorder` observes. It takes a few milliseconds, however many wait.
 
     `number` is its number in this process. Snapshots of two processes have different versions.
     """

@@ -9,7 +9,7 @@ from typing import Final
 from purgatory._core.timer import clock_of
 
 PERIOD: Final = 0.02
-"""Seconds between two probes. A stall is measured as shorter than it is by at most this much."""
+"""Seconds between two probes. A measured stall is shorter than the real one, by at most this much."""
 
 
 class StallProbe:

@@ -11,7 +11,7 @@ FIRST_COUNT: Final = 16
 """Tasks counted in each slot at first."""
 
 SECOND_COUNT: Final = 4_000
-"""Tasks counted in all slots together that have at least `FIRST_COUNT`."""
+"""Tasks counted in all slots together that hold at least `FIRST_COUNT`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class WheelPicture:
 
 
 def picture_wheel(timer: Timer, now: float) -> WheelPicture:
-    """The wheel of `timer` at the loop's time `now`, in seconds. The cost is that of some thousand tasks."""
+    """The wheel of `timer` at the loop's time `now`, in seconds. It reads some thousand tasks."""
     wheel = timer.wheel
     loads, count_limit = _loads(wheel)
     wakeup = timer.next_wakeup
@@ -65,7 +65,7 @@ def _loads(wheel: TimingWheel) -> tuple[list[list[int]], int]:
     limit = max(FIRST_COUNT, SECOND_COUNT // full)
     loads = wheel.loads(limit)
     if sum(level.count(limit) for level in loads) == 1:
-        # All other slots are counted to their ends, so this one holds the rest.
+        # All other slots are counted to their ends, so this slot holds the other tasks.
         (level,) = (level for level in loads if limit in level)
         level[level.index(limit)] += len(wheel) - sum(map(sum, loads))
     return loads, limit

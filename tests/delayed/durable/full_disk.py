@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from purgatory.delayed.disk import Disk, File
+from purgatory.delayed.storage.disk import Disk, File
 
 
 class FullDisk(Disk):

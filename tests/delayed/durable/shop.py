@@ -11,8 +11,8 @@ from typing import Any
 
 from purgatory import Purgatory
 from purgatory.delayed import DurableOperation, DurableOperations
-from purgatory.delayed.disk import Disk
-from purgatory.delayed.inspection import inspect
+from purgatory.delayed.inspect.inspection import inspect
+from purgatory.delayed.storage.disk import Disk
 
 START = 1_900_000_000.0
 

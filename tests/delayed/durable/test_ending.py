@@ -159,13 +159,13 @@ async def test_an_error_at_one_message_leaves_no_other_on_the_disk(
     assert pending(path) == 1
 
 
-async def test_operations_whose_clearing_somebody_cancels_say_so(
+async def test_operations_whose_withdrawals_somebody_cancels_say_so(
     path: Path, shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def serve() -> None:
         async with opened(path, shop) as operations:
-            assert operations._running is not None
-            operations._running.cancel()
+            assert operations._withdrawing is not None
+            operations._withdrawing.cancel()
             await asyncio.sleep(1)
             with pytest.raises(StoreFailed):
                 await operations.offer(shop.payment("tea", 60), ["tea"])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from purgatory import Purgatory
+from purgatory import DelayedValue, Purgatory
 from purgatory.delayed import DelayedMessages, DurableOperations
 from tests.delayed.durable.shop import START, PaymentDue, Shop, opened, pending
 
@@ -87,3 +88,31 @@ async def test_a_factory_that_reads_something_cancelled_harms_its_operation_alon
         (letter,) = [letter async for letter in operations.messages.dead_letters()]
         assert words in letter.reason
     assert shop.events("expired") == [("milk", 3600.0)]
+
+
+async def later(payload: bytes, timeout: float) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("factory", "found"),
+    [
+        (lambda payload, timeout: later(payload, timeout), "<coroutine object later at"),
+        (lambda payload, timeout: None, "None, which is no DurableOperation"),
+        (lambda payload, timeout: DelayedValue(timeout), "<DelayedValue"),
+    ],
+)
+async def test_a_factory_that_returns_something_else_is_told(
+    path: Path, shop: Shop, caplog: pytest.LogCaptureFixture, factory: Any, found: str
+) -> None:
+    async with opened(path, shop) as operations:
+        await operations.offer(shop.payment("tea", 3600), ["tea"])
+    async with (
+        Purgatory() as purgatory,
+        DurableOperations(purgatory, path, {"payment": factory}, clock=shop.clock) as operations,
+    ):
+        words = f"the factory of the kind 'payment' returned {found}"
+        assert words in caplog.text
+        assert purgatory.operations() == []
+        await asyncio.sleep(10_000)
+        (letter,) = [letter async for letter in operations.messages.dead_letters()]
+        assert words in letter.reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from purgatory.delayed.durable_operation import Record
+from purgatory.delayed.durable.operation import Record
 from tests.delayed.durable.shop import START
 
 

@@ -108,6 +108,9 @@ async def test_an_operation_whose_payload_reads_something_cancelled_is_refused(
         assert operations.purgatory.operations() == []
 
 
+async def restore_later(payload: bytes, timeout: float) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("factory", "complaint"),
     [
@@ -116,6 +119,7 @@ async def test_an_operation_whose_payload_reads_something_cancelled_is_refused(
             lambda payload: None,
             r"the factory of the kind 'payment' is called with \(payload, timeout\): too many",
         ),
+        (restore_later, "the factory of the kind 'payment' must be a plain `def`, not an `async def`"),
     ],
 )
 def test_a_factory_that_cannot_be_called_is_refused(path: Path, factory: Any, complaint: str) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping
 
 from examples.longpoll.limits import Limits
 from examples.longpoll.store import Excerpt, StoreUnavailable
-from examples.longpoll.topic_log import Place, TopicLog
-from purgatory.relay import Engine
+from examples.longpoll.topic_log import TopicLog
+from purgatory.relay import Transport
 from purgatory.testing import InProcessBroker
+from purgatory.web import Position
 
 
 class MemoryStore:
@@ -26,8 +27,8 @@ class MemoryStore:
         self._logs: dict[str, TopicLog] = {}
         self._sessions: dict[str, float] = {}
 
-    def engine(self) -> Engine:
-        return self.broker.engine()
+    def transport(self) -> Transport:
+        return self.broker.transport()
 
     def empty(self) -> None:
         """Lose everything, as a server without a disk does when it restarts."""
@@ -43,14 +44,14 @@ class MemoryStore:
         self._check()
         return self._logs.setdefault(topic, TopicLog(topic, self._id, self._limits)).append(record)
 
-    async def read(self, places: Mapping[str, Place]) -> Collection[Excerpt]:
+    async def read(self, positions: Mapping[str, Position]) -> Collection[Excerpt]:
         self._check()
         if self.frozen:
             await asyncio.Event().wait()
         excerpts = []
-        for topic, place in places.items():
+        for topic, position in positions.items():
             log = self._logs.get(topic) or TopicLog(topic, self._id, self._limits)
-            offset = max(place.offset, log.start) if place.log == self._id else log.start
+            offset = max(position.offset, log.start) if position.log == self._id else log.start
             excerpts.append(Excerpt(topic, self._id, offset, log.read(offset).records))
         return excerpts
 

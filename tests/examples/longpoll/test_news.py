@@ -21,16 +21,16 @@ class Follower:
 
     def __init__(self, client: httpx.AsyncClient, *topics: str) -> None:
         self._client = client
-        self.places = {topic: topic for topic in topics}
+        self.positions = {topic: topic for topic in topics}
         self.versions = {"online": "", "topics": ""}
 
     async def ask(self, wait: float = 0.0) -> News:
-        query: dict[str, Any] = {"follow": list(self.places.values()), "wait": wait, **self.versions}
+        query: dict[str, Any] = {"follow": list(self.positions.values()), "wait": wait, **self.versions}
         answer = await self._client.get("/news", params=query)
         assert answer.status_code == 200, answer.text
         news: News = answer.json()
         for page in news["pages"]:
-            self.places[page["topic"]] = f"{page['topic']}:{page['log']}:{page['next']}"
+            self.positions[page["topic"]] = f"{page['topic']}:{page['log']}:{page['next']}"
         for kind in self.versions:
             if news[kind] is not None:
                 self.versions[kind] = news[kind]["version"]
@@ -149,9 +149,9 @@ async def test_where_the_place_is_gone_the_page_begins_with_the_oldest_record(
     for number in range(6):
         await client.post("/topics/a", json=number)
     log = (await client.get("/topics/a")).json()["log"]
-    for place in (f"a:{log}:1", f"a:{log}:7", "a:another:3"):
-        (page,) = (await client.get(f"/news?follow={place}&wait=60")).json()["pages"]
-        assert (page["offset"], page["records"]) == (2, [2, 3, 4]), place
+    for position in (f"a:{log}:1", f"a:{log}:7", "a:another:3"):
+        (page,) = (await client.get(f"/news?follow={position}&wait=60")).json()["pages"]
+        assert (page["offset"], page["records"]) == (2, [2, 3, 4]), position
     assert virtual_time.time() < 1
 
 

@@ -148,8 +148,8 @@ async def test_the_first_poll_of_a_process_gets_the_records_with_the_other_news(
     pages = (await second.client.get("/news?follow=t&follow=empty&online=&wait=60")).json()["pages"]
     assert [page["records"] for page in pages] == [[0], []]
     # What it answers, it accepts.
-    places = "&".join(f"follow={page['topic']}:{page['log']}:{page['next']}" for page in pages)
-    poll = second.poll(f"/news?{places}&wait=60")
+    positions = "&".join(f"follow={page['topic']}:{page['log']}:{page['next']}" for page in pages)
+    poll = second.poll(f"/news?{positions}&wait=60")
     await second.until_pending()
     await append(first, "empty", 1)
     assert [page["records"] for page in (await poll).json()["pages"]] == [[], [1]]

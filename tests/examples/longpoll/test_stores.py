@@ -16,19 +16,19 @@ from examples.longpoll.limits import Limits
 from examples.longpoll.postgres_store import PostgresStore
 from examples.longpoll.redis_store import RedisStore
 from examples.longpoll.store import Excerpt, Store, StoreUnavailable
-from examples.longpoll.topic_log import Place, TopicLog
+from examples.longpoll.topic_log import NOWHERE, TopicLog
 from examples.longpoll.topics import TooManyTopics
 from purgatory import PurgatoryFull
-from tests.relay.live.servers import EngineServer, PostgresServer, RedisServer
+from purgatory.web import Position
+from tests.relay.live.servers import PostgresServer, RedisServer, TransportServer
 
 pytestmark = [pytest.mark.long, pytest.mark.real_time]
 
 LIMITS = Limits(topics=2, log_records=5, log_bytes=60, sessions=2, session_timeout=0.2)
-NOWHERE = Place("", 0)
 
 
 @pytest.fixture(scope="module", params=[RedisServer, PostgresServer])
-def server(request: pytest.FixtureRequest) -> Iterator[EngineServer]:
+def server(request: pytest.FixtureRequest) -> Iterator[TransportServer]:
     with request.param() as server:
         yield server
 
@@ -37,13 +37,13 @@ MakeStore = Callable[[], Store]
 
 
 @pytest.fixture
-def make_store(server: EngineServer) -> MakeStore:
+def make_store(server: TransportServer) -> MakeStore:
     if isinstance(server, RedisServer):
         return lambda: RedisStore(server.url, LIMITS)
     return lambda: PostgresStore(server.url, LIMITS)
 
 
-async def empty(server: EngineServer) -> None:
+async def empty(server: TransportServer) -> None:
     if isinstance(server, RedisServer):
         async with Redis.from_url(server.url) as client:
             await client.flushall()
@@ -54,14 +54,14 @@ async def empty(server: EngineServer) -> None:
 
 
 @pytest_asyncio.fixture
-async def store(server: EngineServer, make_store: MakeStore) -> AsyncIterator[Store]:
+async def store(server: TransportServer, make_store: MakeStore) -> AsyncIterator[Store]:
     await empty(server)
     async with make_store() as store:
         yield store
 
 
-async def read(store: Store, topic: str, place: Place = NOWHERE) -> Excerpt:
-    (excerpt,) = await store.read({topic: place})
+async def read(store: Store, topic: str, position: Position = NOWHERE) -> Excerpt:
+    (excerpt,) = await store.read({topic: position})
     return excerpt
 
 
@@ -79,11 +79,11 @@ async def test_what_follows_a_place_is_read(store: Store) -> None:
         await store.append("t", record)
     whole = await read(store, "t")
     assert (whole.offset, whole.records) == (0, [b"0", b"1", b"2"])
-    rest = await read(store, "t", Place(whole.log, 2))
+    rest = await read(store, "t", Position(whole.log, 2))
     assert (rest.offset, rest.records) == (2, [b"2"])
-    nothing = await read(store, "t", Place(whole.log, 3))
+    nothing = await read(store, "t", Position(whole.log, 3))
     assert (nothing.offset, nothing.records) == (3, [])
-    elsewhere = await read(store, "t", Place("another", 2))
+    elsewhere = await read(store, "t", Position("another", 2))
     assert (elsewhere.offset, elsewhere.records) == (0, [b"0", b"1", b"2"])
 
 
@@ -112,7 +112,7 @@ async def test_one_topic_too_many_is_refused(store: Store) -> None:
 
 
 async def test_a_new_topic_takes_the_place_of_one_that_is_not_used(
-    store: Store, server: EngineServer
+    store: Store, server: TransportServer
 ) -> None:
     limits = replace(LIMITS, topic_timeout=1.0)
     async with type(store)(server.url, limits) as store:  # type: ignore[call-arg]  # both kinds take these
@@ -130,7 +130,7 @@ async def test_a_new_topic_takes_the_place_of_one_that_is_not_used(
         # Behind the end of the old topic.
         assert offset == 3
         assert sorted(await store.topics()) == ["b", "c"]
-        gone = await read(store, "a", Place(old.log, 2))
+        gone = await read(store, "a", Position(old.log, 2))
         assert (gone.offset, gone.records) == (offset, [])
         with pytest.raises(TooManyTopics):
             await store.append("a", b"1")
@@ -141,16 +141,16 @@ async def test_a_new_topic_takes_the_place_of_one_that_is_not_used(
                 again = await store.append("a", b"1")
                 break
         assert again == 3
-        excerpt = await read(store, "a", Place(old.log, 2))
+        excerpt = await read(store, "a", Position(old.log, 2))
         assert (excerpt.offset, excerpt.records) == (3, [b"1"])
 
 
-async def test_a_store_that_was_emptied_has_another_log(store: Store, server: EngineServer) -> None:
+async def test_a_store_that_was_emptied_has_another_log(store: Store, server: TransportServer) -> None:
     await store.append("t", b"1")
     before = await read(store, "t")
     await empty(server)
     async with type(store)(server.url, LIMITS) as again:  # type: ignore[call-arg]  # both kinds take these
-        after = await read(again, "t", Place(before.log, 1))
+        after = await read(again, "t", Position(before.log, 1))
     assert after.log != before.log
     assert (after.offset, after.records) == (0, [])
 
@@ -169,7 +169,7 @@ async def test_a_session_lasts_until_its_timeout_or_a_farewell(store: Store) -> 
     assert await store.heartbeat("ada")
 
 
-async def test_a_server_that_has_gone_is_reported(make_store: MakeStore, server: EngineServer) -> None:
+async def test_a_server_that_has_gone_is_reported(make_store: MakeStore, server: TransportServer) -> None:
     async with make_store() as store:
         server.kill()
         try:

@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from examples.longpoll.limits import Limits
-from examples.longpoll.topic_log import Place, TopicLog
+from examples.longpoll.topic_log import TopicLog
+from purgatory.web import Position
 
 LIMITS = Limits(log_records=5, log_bytes=40, answer_records=3)
 
@@ -41,8 +42,8 @@ def test_a_log_reads_as_the_list_of_all_records_does(sizes: list[int], offset: i
 def test_a_log_has_the_places_from_its_oldest_record_to_its_end() -> None:
     log = TopicLog("t", "id", LIMITS, start=7)
     log.append(b"1")
-    assert [log.has(Place("id", offset)) for offset in (6, 7, 8, 9)] == [False, True, True, False]
-    assert not log.has(Place("another", 7))
+    assert [log.has(Position("id", offset)) for offset in (6, 7, 8, 9)] == [False, True, True, False]
+    assert not log.has(Position("another", 7))
 
 
 def test_the_entity_tag_changes_with_the_records_and_with_nothing_else() -> None:

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from tests.examples.longpoll.process import ROOT
-from tests.relay.live.servers import EngineServer, PostgresServer, RedisServer
+from tests.relay.live.servers import PostgresServer, RedisServer, TransportServer
 
 pytestmark = [pytest.mark.long, pytest.mark.real_time]
 
@@ -26,12 +26,12 @@ TOPICS = 10
 
 
 @pytest.fixture(scope="module", params=[RedisServer, PostgresServer])
-def server(request: pytest.FixtureRequest) -> Iterator[EngineServer]:
+def server(request: pytest.FixtureRequest) -> Iterator[TransportServer]:
     with request.param() as server:
         yield server
 
 
-def option(server: EngineServer) -> list[str]:
+def option(server: TransportServer) -> list[str]:
     return ["--redis" if isinstance(server, RedisServer) else "--postgres", server.url]
 
 
@@ -68,7 +68,7 @@ class Workers:
 
 
 @contextmanager
-def running(server: EngineServer) -> Iterator[Workers]:
+def running(server: TransportServer) -> Iterator[Workers]:
     command = [sys.executable, "-m", "examples.longpoll", "--port", "0", "--workers", str(WORKERS)]
     with subprocess.Popen(
         [*command, *option(server)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -104,7 +104,7 @@ def client_of_many() -> httpx.AsyncClient:
     return httpx.AsyncClient(timeout=90, limits=limits)
 
 
-def test_every_poll_is_answered_by_its_record_whatever_worker_takes_it(server: EngineServer) -> None:
+def test_every_poll_is_answered_by_its_record_whatever_worker_takes_it(server: TransportServer) -> None:
     choose = random.Random(1)
 
     async def rounds(workers: Workers) -> None:
@@ -136,7 +136,9 @@ def test_every_poll_is_answered_by_its_record_whatever_worker_takes_it(server: E
         asyncio.run(rounds(workers))
 
 
-def test_a_signal_answers_the_polls_of_all_workers_and_leaves_no_process_behind(server: EngineServer) -> None:
+def test_a_signal_answers_the_polls_of_all_workers_and_leaves_no_process_behind(
+    server: TransportServer,
+) -> None:
     async def stop_under_load(workers: Workers) -> list[httpx.Response]:
         async with client_of_many() as client:
             polls = [
@@ -162,7 +164,7 @@ def test_a_signal_answers_the_polls_of_all_workers_and_leaves_no_process_behind(
             os.kill(child, 0)
 
 
-def test_a_worker_that_dies_is_replaced(server: EngineServer) -> None:
+def test_a_worker_that_dies_is_replaced(server: TransportServer) -> None:
     with running(server) as workers:
         victim = workers.children()[0]
         os.kill(victim, signal.SIGKILL)
@@ -174,7 +176,7 @@ def test_a_worker_that_dies_is_replaced(server: EngineServer) -> None:
         assert victim not in workers.children()
 
 
-def test_a_store_that_cannot_be_reached_is_refused_in_one_sentence(server: EngineServer) -> None:
+def test_a_store_that_cannot_be_reached_is_refused_in_one_sentence(server: TransportServer) -> None:
     nowhere = [option(server)[0], server.url.replace(str(server.port), "1")]
     command = [sys.executable, "-m", "examples.longpoll", "--port", "0", "--workers", "2", *nowhere]
     refused = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

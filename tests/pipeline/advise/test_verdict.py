@@ -67,9 +67,10 @@ def test_a_timeout_far_above_what_operations_need_is_shortened_to_twice_that() -
     assert (verdict.verdict, verdict.timeout_us) == (SHORTEN, 160_000)
     assert verdict.advice == "shorten from 2.00 s to 160 ms"
     assert verdict.reason == (
-        "99.9 % complete within 2.00 s (99.8 % to 99.95 %), which is 50 times p99, 40.0 ms, and all but one "
-        "in a thousand of them within 80.0 ms. With 160 ms, 99.85 % would complete (99.8 % to 99.9 %): of "
-        "these 10,000 operations 3 fewer. All together would have waited 3.33 min less."
+        "99.9 % complete within 2.00 s (99.8 % to 99.95 %), which is 50 times p99, 40.0 ms. Of these, at "
+        "most one in a thousand takes longer than 80.0 ms. With 160 ms, 99.85 % would complete (99.8 % to "
+        "99.9 %). Of these 10,000 operations, 3 fewer would have completed. All together would have waited "
+        "3.33 min less."
     )
 
 
@@ -77,7 +78,7 @@ def test_a_timeout_is_kept_if_a_shorter_one_saves_less_than_a_tenth_of_the_time_
     verdict = decide(evidence(then=SAVES_LITTLE))
 
     assert (verdict.verdict, verdict.timeout_us, verdict.advice) == (KEEP, None, "keep 2.00 s")
-    assert verdict.reason.endswith("A shorter one would save less than 10 % of the time waited.")
+    assert verdict.reason.endswith("A shorter timeout would save less than 10 % of the time waited.")
 
 
 @pytest.mark.parametrize(("present", "expected"), [(320_000, SHORTEN), (319_999, KEEP)])
@@ -93,7 +94,9 @@ def test_a_timeout_is_kept_if_too_few_have_completed_to_shorten_it() -> None:
     verdict = decide(evidence(replace(P99, settled_us=None), then=SAVES_MUCH))
 
     assert verdict.verdict == KEEP
-    assert verdict.reason.endswith("Too few have completed to tell whether a shorter one would do.")
+    assert verdict.reason.endswith(
+        "Too few operations have completed to tell whether a shorter timeout is enough."
+    )
 
 
 def test_operations_that_wait_in_vain_are_no_reason_to_lengthen() -> None:
@@ -103,7 +106,9 @@ def test_operations_that_wait_in_vain_are_no_reason_to_lengthen() -> None:
     shorter = decide(evidence(known, now=vain, then=SAVES_MUCH))
 
     assert verdict.verdict == KEEP
-    assert "Those that expire would not complete soon: the curve has settled by 80.0 ms." in verdict.reason
+    assert (
+        "Operations that expire would not complete soon: the curve has settled by 80.0 ms." in verdict.reason
+    )
     assert (shorter.verdict, shorter.timeout_us) == (SHORTEN, 160_000)
 
 
@@ -115,8 +120,8 @@ def test_a_timeout_is_lengthened_to_the_upper_bound_of_p99() -> None:
     assert verdict.advice == "lengthen from 30.0 ms to 42.0 ms"
     assert verdict.reason == (
         "Only 92 % complete within 30.0 ms (91 % to 93 %), which is 0.75 times p99, 40.0 ms; 99 % should. "
-        "With 42.0 ms, 99.2 % would complete (99.01 % to 99.4 %): of these 10,000 operations 812 more (+790 "
-        "to +831). All together would have waited 20.0 s more."
+        "With 42.0 ms, 99.2 % would complete (99.01 % to 99.4 %). Of these 10,000 operations, 812 more (+790 "
+        "to +831) would have completed. All together would have waited 20.0 s more."
     )
 
 
@@ -126,9 +131,9 @@ def test_the_present_timeout_may_cut_off_the_waits_that_would_tell() -> None:
 
     assert (verdict.verdict, verdict.timeout_us, verdict.advice) == (UNKNOWN, None, UNKNOWN)
     assert verdict.reason == (
-        "Only 92 % complete within 30.0 ms (91 % to 93 %); 99 % should. How long the others would take, the "
-        "journal does not show: the longest wait is 30.9 ms. Give some operations, at random, a longer "
-        "timeout, such as 60.0 ms."
+        "Only 92 % complete within 30.0 ms (91 % to 93 %); 99 % should. The journal does not show how long "
+        "the other operations would take: the longest wait is 30.9 ms. Give some operations, at random, a "
+        "longer timeout, such as 60.0 ms."
     )
 
 
@@ -136,7 +141,9 @@ def test_an_open_interval_of_p99_does_not_tell_how_long_a_timeout_has_to_be() ->
     verdict = decide(evidence(replace(P99, timeout_high_us=None), present=30_000, now=(0.92, 0.91, 0.93)))
 
     assert verdict.verdict == UNKNOWN
-    assert "Too few operations waited for longer to be sure how long the others take" in verdict.reason
+    assert (
+        "Too few operations waited for longer to be sure how long the other operations take" in verdict.reason
+    )
     assert verdict.reason.endswith(
         "it may be 40.0 ms. Give some operations, at random, a longer timeout, such as 80.0 ms."
     )
@@ -179,7 +186,7 @@ def test_without_a_usual_timeout_there_is_no_verdict() -> None:
     verdict = decide(evidence(mixture=[(3_000, 900), (2_000, 900), (None, 100)]))
 
     assert verdict.verdict == UNKNOWN
-    assert "only 9 % of the operations have the most frequent one, 3.00 ms" in verdict.reason
+    assert "only 9 % of the operations have the most frequent timeout, 3.00 ms" in verdict.reason
 
 
 def test_of_several_timeouts_the_most_frequent_one_is_judged_and_all_are_named() -> None:

@@ -112,7 +112,7 @@ def test_the_recommendation_is_written_and_printed(run: Run) -> None:
     assert (row["purgatory"], row["tick_us"], row["wheel_size"]) == ("fetch", 10_000, 512)
     assert (row["acceptable_us"], row["operations"], row["recorded"]) == (10_000, 1_000, 1_500)
     assert run.output[0] == (
-        "fetch: replayed 1,000 of 1,500 operations with a timeout, the newest, "
+        "fetch: replayed the newest 1,000 of 1,500 operations with a timeout, "
         "from 2026-03-01 12:00:01 to 2026-03-01 12:00:03 UTC"
     )
     assert run.output[2].split() == [

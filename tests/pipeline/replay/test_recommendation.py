@@ -72,8 +72,8 @@ def test_the_default_is_kept_if_little_work_is_saved() -> None:
     assert recommendation.chosen is DEFAULTS
     assert recommendation.sentence() == (
         "Keep the default for fetch, a tick of 1 ms and 60 slots: for 10,000 operations its reaper wakes "
-        "1,500 times and makes 2,000 moves, and no setting that is at most 10.0 ms late saves one of "
-        "these for every hundred operations."
+        "1,500 times and makes 2,000 moves, and no setting that is at most 10.0 ms late saves a "
+        "wake-up or a move for every hundred operations."
     )
     enough = replace(FINE, wakeups=DEFAULTS.work - 100)
     assert recommend([DEFAULTS, enough], 10_000).chosen is enough

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from typing import Protocol
 
 import anyio
 from anyio import CancelScope
 from anyio.abc import SocketAttribute, SocketStream
 
-from purgatory.relay.engine import Engine
-from tests.relay.live.servers import EngineServer
+from purgatory.relay import Transport
+
+
+class Hole(Protocol):
+    """Makes transports. What goes over them can be swallowed."""
+
+    def transport(self) -> Transport: ...
+
+    def swallowing(self) -> AbstractContextManager[None]: ...
 
 
 class Connection:
@@ -27,14 +35,17 @@ class BlackHole:
     either side, passes nothing on, and closes nothing. A connection that it has swallowed stays like that.
     """
 
-    def __init__(self, server: EngineServer, port: int) -> None:
-        self._server = server
-        self._port = port
+    def __init__(self, port: int, server_port: int, transport: Callable[[int], Transport]) -> None:
+        self.port = port
+        self._server_port = server_port
+        self._transport = transport
+        # Seconds that it keeps what it passes on.
+        self.delay = 0.0
         self._swallowing = False
         self._connections: set[Connection] = set()
 
-    def engine(self) -> Engine:
-        return self._server.engine(self._port)
+    def transport(self) -> Transport:
+        return self._transport(self.port)
 
     @contextmanager
     def swallowing(self) -> Iterator[None]:
@@ -49,7 +60,7 @@ class BlackHole:
     async def _serve(self, client: SocketStream) -> None:
         async with (
             client,
-            await anyio.connect_tcp("127.0.0.1", self._server.port) as server,
+            await anyio.connect_tcp("127.0.0.1", self._server_port) as server,
             anyio.create_task_group() as group,
         ):
             connection = Connection(group.cancel_scope, self._swallowing)
@@ -71,17 +82,19 @@ class BlackHole:
         with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
             while True:
                 data = await source.receive()
+                await anyio.sleep(self.delay)
                 if not connection.swallowed:
                     await sink.send(data)
 
 
 @asynccontextmanager
-async def black_hole(server: EngineServer) -> AsyncIterator[BlackHole]:
+async def black_hole(server_port: int, transport: Callable[[int], Transport]) -> AsyncIterator[BlackHole]:
+    """A proxy of a server. `transport` makes a transport that connects to a port."""
     async with (
         await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
         anyio.create_task_group() as group,
     ):
-        hole = BlackHole(server, listener.extra(SocketAttribute.local_port))
+        hole = BlackHole(listener.extra(SocketAttribute.local_port), server_port, transport)
         group.start_soon(listener.serve, hole._serve)
         yield hole
         group.cancel_scope.cancel()

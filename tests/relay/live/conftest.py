@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import TypeVar
 
 import pytest
 
 from tests.conftest import LoopFactory
-from tests.relay.live.servers import EngineServer, PostgresServer, RedisServer, ValkeyServer
+from tests.relay.live.nats_servers import NatsCluster, NatsServer
+from tests.relay.live.servers import PostgresServer, RedisServer, ValkeyServer
+
+T = TypeVar("T")
 
 
 def pytest_asyncio_loop_factories() -> dict[str, LoopFactory]:
@@ -16,36 +21,27 @@ def pytest_asyncio_loop_factories() -> dict[str, LoopFactory]:
     return {"asyncio": asyncio.new_event_loop}
 
 
-@pytest.fixture(scope="session")
-def redis_server() -> Iterator[RedisServer]:
-    with RedisServer() as server:
-        yield server
+# pytest takes the name of a fixture from the variable.
+def session_fixture(kind: Callable[[], AbstractContextManager[T]]) -> Callable[..., Iterator[T]]:
+    def server() -> Iterator[T]:
+        with kind() as started:
+            yield started
+
+    return pytest.fixture(scope="session")(server)
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    with PostgresServer() as server:
-        yield server
+redis_server = session_fixture(RedisServer)
+valkey_server = session_fixture(ValkeyServer)
+postgres_server = session_fixture(PostgresServer)
+nats_server = session_fixture(NatsServer)
+nats_cluster = session_fixture(NatsCluster)
 
 
-@pytest.fixture(scope="session")
-def valkey_server() -> Iterator[ValkeyServer]:
-    with ValkeyServer() as server:
-        yield server
-
-
-# What Redis carries, Valkey does, too. The long tests check that.
+# The conformance suite runs on Valkey. Only the long tests look at what else it has in common with Redis.
 VALKEY = pytest.param("valkey_server", marks=pytest.mark.long)
 
 
 @pytest.fixture(params=["redis_server", VALKEY])
 def redis_or_valkey(request: pytest.FixtureRequest) -> RedisServer:
     server: RedisServer = request.getfixturevalue(request.param)
-    return server
-
-
-@pytest.fixture(params=["redis_server", VALKEY, "postgres_server"])
-def server(request: pytest.FixtureRequest) -> EngineServer:
-    """Each of the servers that an engine runs on."""
-    server: EngineServer = request.getfixturevalue(request.param)
     return server

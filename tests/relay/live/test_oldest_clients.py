@@ -27,7 +27,9 @@ def oldest(client: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("client", "server"), [("redis", "redis"), ("asyncpg", "postgres")])
+@pytest.mark.parametrize(
+    ("client", "server"), [("redis", "redis"), ("asyncpg", "postgres"), ("nats-py", "nats")]
+)
 def test_the_oldest_client_connects_and_signals_in_each_way(client: str, server: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps"]
     command += ["--python", sys.executable, "--target", str(tmp_path), oldest(client)]
@@ -38,7 +40,8 @@ def test_the_oldest_client_connects_and_signals_in_each_way(client: str, server:
     # The first directory that has a package wins.
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"PYTHONPATH": path}
-    where = [sys.executable, "-c", f"import {client}; print({client}.__file__)"]
+    module = client.removesuffix("-py")
+    where = [sys.executable, "-c", f"import {module}; print({module}.__file__)"]
     assert subprocess.check_output(where, env=environment, text=True).startswith(str(tmp_path))
     here = Path(__file__).parent
     tests = [here / f"test_{server}.py", here / f"test_{server}_connections.py"]

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from examples.free_ports import free_ports
-from purgatory.relay.postgres import PostgresEngine, TransactionPooler, notify
+from purgatory.relay.transports.postgres import PostgresTransport, TransactionPooler, notify
 from tests.docs.programs import DOCS
 from tests.relay.live.pairs import Served, process_on, two_processes_on, until
 from tests.relay.live.servers import PgBouncer, PostgresServer
@@ -40,7 +40,9 @@ async def test_the_trigger_of_the_documentation_signals(postgres_server: Postgre
         r"^```{code-block} postgresql\n(.*?)^```$", (DOCS / "several-processes.md").read_text(), re.S | re.M
     )
     state = State()
-    async with process_on(Served(lambda: PostgresEngine(postgres_server.url, prefix="app")), state) as waiter:
+    async with process_on(
+        Served(lambda: PostgresTransport(postgres_server.url, prefix="app")), state
+    ) as waiter:
         connection = await asyncpg.connect(postgres_server.url)
         await connection.execute("CREATE TEMPORARY TABLE jobs (id int, state text)")
         await connection.execute(trigger)
@@ -55,7 +57,7 @@ async def test_the_trigger_of_the_documentation_signals(postgres_server: Postgre
 @pytest.mark.slow
 async def test_a_pool_of_the_user_has_its_connection_back(postgres_server: PostgresServer) -> None:
     async with asyncpg.create_pool(postgres_server.url, min_size=0, max_size=1) as pool:
-        async with process_on(Served(lambda: PostgresEngine(pool)), State()):
+        async with process_on(Served(lambda: PostgresTransport(pool)), State()):
             assert pool.get_size() == 1
         assert await pool.fetchval("SELECT 1") == 1
 
@@ -65,14 +67,14 @@ async def test_a_dsn_of_several_hosts_finds_the_primary(postgres_server: Postgre
     # Nobody listens at the first one.
     hosts = f"127.0.0.1:{free_ports(1)},127.0.0.1:{postgres_server.port}"
     dsn = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=primary"
-    async with two_processes_on(Served(lambda: PostgresEngine(dsn))):
+    async with two_processes_on(Served(lambda: PostgresTransport(dsn))):
         pass
 
 
 @pytest.mark.slow
 async def test_pgbouncer_in_transaction_mode_is_refused(postgres_server: PostgresServer) -> None:
     with PgBouncer(postgres_server, "transaction") as bouncer:
-        process = process_on(Served(lambda: PostgresEngine(bouncer.url)), State())
+        process = process_on(Served(lambda: PostgresTransport(bouncer.url)), State())
         with pytest.raises(TransactionPooler, match="session mode"):
             await process.__aenter__()
 
@@ -80,5 +82,5 @@ async def test_pgbouncer_in_transaction_mode_is_refused(postgres_server: Postgre
 @pytest.mark.long
 async def test_pgbouncer_in_session_mode_carries_signals(postgres_server: PostgresServer) -> None:
     with PgBouncer(postgres_server, "session") as bouncer:
-        async with two_processes_on(Served(lambda: PostgresEngine(bouncer.url))):
+        async with two_processes_on(Served(lambda: PostgresTransport(bouncer.url))):
             pass

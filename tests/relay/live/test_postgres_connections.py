@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
-from purgatory.relay.postgres import PostgresEngine
+from purgatory.relay.transports.postgres import PostgresTransport
 from tests.relay.live.pairs import Served, process_on, signals_go_over
 from tests.relay.live.servers import PostgresServer, self_signed
 from tests.relay.processes import State
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+asyncpg"])
 async def test_over_a_dsn(postgres_server: PostgresServer, scheme: str) -> None:
     dsn = postgres_server.url.replace("postgresql", scheme, 1)
-    await signals_go_over(PostgresEngine(dsn), PostgresEngine(dsn))
+    await signals_go_over(PostgresTransport(dsn), PostgresTransport(dsn))
 
 
 async def test_over_a_pool(postgres_server: PostgresServer) -> None:
     async with asyncpg.create_pool(postgres_server.url, min_size=0, max_size=2) as pool:
-        await signals_go_over(PostgresEngine(pool), PostgresEngine(pool))
+        await signals_go_over(PostgresTransport(pool), PostgresTransport(pool))
 
 
 async def test_over_a_dsn_with_tls() -> None:
@@ -35,7 +35,7 @@ async def test_over_a_dsn_with_tls() -> None:
     with server:
         dsn = f"postgresql://postgres@127.0.0.1:{server.port}/postgres"
         dsn += f"?sslmode=verify-full&sslrootcert={certificate}"
-        await signals_go_over(PostgresEngine(dsn), PostgresEngine(dsn))
+        await signals_go_over(PostgresTransport(dsn), PostgresTransport(dsn))
 
 
 @asynccontextmanager
@@ -52,7 +52,7 @@ async def postgres_user(server: PostgresServer) -> AsyncIterator[str]:
 
 async def test_as_a_user_of_postgresql_without_any_rights(postgres_server: PostgresServer) -> None:
     async with postgres_user(postgres_server) as dsn:
-        await signals_go_over(PostgresEngine(dsn), PostgresEngine(dsn))
+        await signals_go_over(PostgresTransport(dsn), PostgresTransport(dsn))
 
 
 async def test_a_user_of_postgresql_who_may_not_notify_is_refused_on_entering(
@@ -63,7 +63,7 @@ async def test_a_user_of_postgresql_who_may_not_notify_is_refused_on_entering(
         await connection.execute("REVOKE EXECUTE ON FUNCTION pg_notify FROM PUBLIC")
         try:
             with pytest.raises(asyncpg.InsufficientPrivilegeError, match="function pg_notify"):
-                async with process_on(Served(lambda: PostgresEngine(dsn)), State()):
+                async with process_on(Served(lambda: PostgresTransport(dsn)), State()):
                     pass
         finally:
             await connection.execute("GRANT EXECUTE ON FUNCTION pg_notify TO PUBLIC")

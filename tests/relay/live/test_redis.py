@@ -9,7 +9,7 @@ import redis
 from redis.asyncio import Redis
 
 from purgatory.relay.keys import encoded, shard_of
-from purgatory.relay.redis import RedisEngine, notify, publications
+from purgatory.relay.transports.redis import RedisTransport, notify, publications
 from tests.relay.live.pairs import Served, hears, process_on, two_processes_on, until
 from tests.relay.live.servers import RedisServer
 from tests.relay.processes import State
@@ -22,7 +22,7 @@ async def test_signals_go_over_a_client_of_the_user_in_either_protocol(
     redis_or_valkey: RedisServer, protocol: int
 ) -> None:
     async with Redis.from_url(redis_or_valkey.url, protocol=protocol, decode_responses=True) as client:
-        async with two_processes_on(Served(lambda: RedisEngine(client))):
+        async with two_processes_on(Served(lambda: RedisTransport(client))):
             pass
         # No connection of its pool was needed, and it is still open.
         assert client.connection_pool._available_connections == []
@@ -69,13 +69,8 @@ async def test_an_output_buffer_that_overflows_loses_no_write(redis_or_valkey: R
     async with two_processes_on(redis_or_valkey) as pair:
         waiting = pair.waiter.park("tea", pair.state["tea"] + 1)
         generation = pair.waiter.relay.statistics().generation
-        with redis.Redis.from_url(redis_or_valkey.url) as client:
-            client.config_set("client-output-buffer-limit", "pubsub 1mb 1mb 1")
-            (channel,) = client.pubsub_channels("purgatory:??")
-            pair.state["tea"] += 1
-            # While this loop stands still, nobody reads. The kernel's buffers hold some megabytes.
-            for _ in range(40):
-                client.publish(channel, b" " * 1_000_000)
+        pair.state["tea"] += 1
+        redis_or_valkey.overflow(40)
         await waiting
         await until(lambda: pair.waiter.relay.statistics().generation > generation)
         await hears(pair)

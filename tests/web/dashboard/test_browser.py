@@ -384,7 +384,7 @@ def test_each_figure_explains_itself_while_it_has_the_focus(open_page: Callable[
     button.focus()
     expect(about).to_be_visible()
     expect(button).to_have_accessible_description(
-        "Operations that were refused, because as many as may wait did."
+        "Operations that were refused because the purgatory was full."
     )
     page.keyboard.press("Escape")
     expect(about).to_be_hidden()

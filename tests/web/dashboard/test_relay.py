@@ -30,7 +30,7 @@ async def test_each_statistic_of_a_relay_has_its_place(
 async def test_a_relay_that_was_not_entered_yet_is_shown_as_not_connected(
     virtual_time: VirtualTimeLoop, purgatory: Purgatory
 ) -> None:
-    relay = Relay(purgatory, InProcessBroker().engine())
+    relay = Relay(purgatory, InProcessBroker().transport())
     transport = httpx.ASGITransport(dashboard(purgatory, relays=[relay]))
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
 

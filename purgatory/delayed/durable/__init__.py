@@ -1,0 +1,1 @@
+"""Operations whose deadline survives a restart."""

@@ -1,0 +1,88 @@
+"""Takes the messages of operations that have ended from the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Hashable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from purgatory import DelayedOperation, OperationState, Purgatory
+from purgatory.delayed.durable.operation import DurableOperation
+from purgatory.delayed.message import Receipt
+from purgatory.delayed.messages import DelayedMessages
+from purgatory.observer import Timing
+
+# Messages that are cancelled at a time. They share a sync.
+_BATCH: Final = 1_000
+
+logger = logging.getLogger("purgatory.delayed")
+
+
+class Withdrawals:
+    """Observes a purgatory. When an operation has ended that is registered with it, it cancels the message.
+
+    `gone` gets the id of each message.
+    """
+
+    def __init__(
+        self, purgatory: Purgatory, messages: DelayedMessages, gone: Callable[[str], object]
+    ) -> None:
+        self._purgatory = purgatory
+        self._messages = messages
+        self._gone = gone
+        self._receipts: deque[Receipt] = deque()
+        self._changed = asyncio.Event()
+        self.closing = False
+
+    def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
+        if not isinstance(operation, DurableOperation) or operation._registry is not self or self.closing:
+            return
+        if self._purgatory.closing and _ends_by_closing(operation, timing):
+            # It comes back at the next start.
+            return
+        operation._over = True
+        if operation._receipt is not None:
+            self.add(operation._receipt)
+
+    def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
+        """A check ends nothing by itself."""
+
+    def add(self, receipt: Receipt) -> None:
+        self._receipts.append(receipt)
+        self._changed.set()
+
+    def close(self) -> None:
+        """Let `run` end when it has cancelled what was added so far."""
+        self.closing = True
+        self._changed.set()
+
+    async def run(self) -> None:
+        while self._receipts or not self.closing:
+            if self._receipts:
+                batch = [self._receipts.popleft() for _ in range(min(len(self._receipts), _BATCH))]
+                await asyncio.gather(*map(self._cancel, batch))
+            else:
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def _cancel(self, receipt: Receipt) -> None:
+        try:
+            if await self._messages.cancel(receipt):
+                self._gone(receipt.id)
+            # Otherwise it is about to be delivered.
+        except Exception as error:
+            logger.error(
+                "%s: an operation has ended, and comes back after a restart before %s: %s",
+                self._messages.path,
+                datetime.fromtimestamp(receipt.due, UTC),
+                error,
+            )
+
+
+def _ends_by_closing(operation: DurableOperation[Any], timing: Timing) -> bool:
+    if operation.state is OperationState.EXPIRED:
+        return operation.deadline is not None and timing.ended < operation.deadline
+    return operation.state is OperationState.CANCELLED

@@ -1,0 +1,1 @@
+"""Lists what is in a directory, from outside."""

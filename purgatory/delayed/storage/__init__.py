@@ -1,0 +1,1 @@
+"""What is on the disk. Nothing here knows an event loop."""

@@ -1,0 +1,1 @@
+"""The transports that a relay has: what carries its signals between processes."""
