@@ -46,16 +46,16 @@ class PurgatoryCollector(Collector):
         return f"<PurgatoryCollector {self._purgatories}>"
 
     def add(self, purgatory: Purgatory) -> None:
-        """Export one more purgatory, or one in place of a closed one of the same name.
+        """Export one more purgatory. It takes the place of a closed purgatory of the same name.
 
-        In the second case all counters and histograms go on. Raises ValueError when there is one of the same
-        name that is not closed.
+        The counters and the histograms of that name then go on. Raises ValueError if an open purgatory has
+        the same name.
         """
         name = self._purgatories.add(purgatory, purgatory)
         purgatory.add_observer(self._observers.setdefault(name, HistogramObserver()))
 
     def remove(self, purgatory: Purgatory) -> bool:
-        """Export `purgatory` no more, nor observe it. False when it is not exported."""
+        """Stop exporting and observing `purgatory`. False if it is not exported."""
         name = self._purgatories.remove(purgatory)
         return name is not None and purgatory.remove_observer(self._observers.pop(name))
 
@@ -102,15 +102,14 @@ class DelayedCollector(Collector):
         return f"<DelayedCollector {self._stores}>"
 
     def add(self, store: MessageStore) -> None:
-        """Export one more store, or one in place of a store whose purgatory is closed.
+        """Export one more store. It takes the place of a closed store of the same name.
 
-        In the second case all counters go on. Raises ValueError when there is a purgatory of the same name
-        that is not closed.
+        The counters of that name then go on. Raises ValueError if an open store has the same name.
         """
         self._stores.add(store, store.purgatory)
 
     def remove(self, store: MessageStore) -> bool:
-        """Export `store` no more. False when it is not exported."""
+        """Stop exporting `store`. False if it is not exported."""
         return self._stores.remove(store) is not None
 
     def collect(self) -> Iterator[Exported]:
@@ -140,15 +139,14 @@ class RelayCollector(Collector):
         return f"<RelayCollector {self._relays}>"
 
     def add(self, relay: Relaying) -> None:
-        """Export one more relay, or one in place of a relay whose purgatory is closed.
+        """Export one more relay. It takes the place of a relay of the same name whose purgatory is closed.
 
-        In the second case all counters go on. Raises ValueError when there is a purgatory of the same name
-        that is not closed.
+        The counters of that name then go on. Raises ValueError if the purgatory of the other relay is open.
         """
         self._relays.add(relay, relay.purgatory)
 
     def remove(self, relay: Relaying) -> bool:
-        """Export `relay` no more. False when it is not exported."""
+        """Stop exporting `relay`. False if it is not exported."""
         return self._relays.remove(relay) is not None
 
     def collect(self) -> Iterator[Exported]:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from benchmarks.designs.alternative import TIMEOUT, WAITS_PER_KEY, Tally, signals, targets
 from benchmarks.designs.purgatory_waits import PurgatoryCallback
@@ -62,12 +62,11 @@ async def histograms() -> AsyncIterator[Observer]:
     provider.shutdown()
 
 
-class Discarding:
-    """An exporter that sends the spans nowhere."""
+class Discarding(SpanExporter):
+    """Sends the spans nowhere."""
 
-    def export(self, spans: object) -> None: ...
-
-    def shutdown(self) -> None: ...
+    def export(self, spans: object) -> SpanExportResult:
+        return SpanExportResult.SUCCESS
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What has figures to show: sources of statistics, each under the name of its purgatory."""
+"""The sources of figures, each with the name of its purgatory."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """What counts: a purgatory, a store of delayed messages or a relay."""
+    """A purgatory, a store of delayed messages or a relay."""
 
     def statistics(self) -> Any:
-        """Raises PurgatoryNotOpen when it was never open, and has counted nothing."""
+        """Return the statistics. Raises PurgatoryNotOpen if the source has never been open."""
         raise NotImplementedError
 
 
 class Sources:
-    """Sources of the same `figures`, each under the name of its purgatory.
+    """Sources with the same `figures`, each with the name of its purgatory.
 
-    A service that starts again in the same process closes its purgatory and makes one of the same name. The
-    source of the new purgatory then takes the place of the old one. Its counters go on from the old ones,
-    since a counter must not decrease.
+    A service that starts again in the same process closes its purgatory, and makes a new one of the same
+    name. Then the new source takes the place of the old source. Its counters go on from the old counts,
+    because a counter must not decrease.
     """
 
     def __init__(self, figures: Sequence[Figure]) -> None:
         self.figures = figures
-        # With each source go its purgatory, and what the sources that had its place before have counted.
+        # By name: the source, its purgatory, and what the earlier sources of that name have counted.
         self._sources: dict[str, tuple[Source, Purgatory, Counter[str]]] = {}
 
     def __repr__(self) -> str:
         return repr(list(self._sources))
 
     def add(self, source: Source, purgatory: Purgatory) -> str:
-        """Show `source`, and return its name. Raises ValueError when an open purgatory has the same name."""
+        """Add `source`, and return its name. Raises ValueError if an open purgatory has the same name."""
         name = safe_text(purgatory.name)
         before = Counter[str]()
         if name in self._sources:
             other, its_purgatory, earlier = self._sources[name]
-            # While operations end because it is closing, it counts them.
+            # A purgatory that is closing still counts the operations that it ends.
             if not its_purgatory.closing or its_purgatory.statistics().pending:
                 raise ValueError(
                     f"a purgatory {name!r} is collected already: give each purgatory a name of its own, or "
@@ -57,7 +57,7 @@ class Sources:
         return name
 
     def remove(self, source: Source) -> str | None:
-        """Show `source` no more. Returns the name that it had, or None when it was not shown."""
+        """Remove `source`, and return its name. None if it is not here."""
         for name, (each, _, _) in self._sources.items():
             if each is source:
                 del self._sources[name]
@@ -70,7 +70,7 @@ class Sources:
             yield name, self._values(source, before)
 
     def _values(self, source: Source, before: Counter[str]) -> list[tuple[Figure, int]]:
-        """Without the figures that the source does not have, such as a limit."""
+        """The values of one source. A figure that is None, such as a missing limit, is left out."""
         with suppress(PurgatoryNotOpen):
             statistics = source.statistics()
             values = [(figure, getattr(statistics, figure.field)) for figure in self.figures]

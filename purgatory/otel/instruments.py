@@ -25,22 +25,23 @@ from purgatory._figures.relay import RELAY_FIGURES, Relaying
 from purgatory._figures.sources import Sources
 from purgatory.otel.attributes import NAME, OUTCOME, SCOPE, TABLE
 
-# A meter returns the instrument that it has, and drops the second callback without a word.
+# An SDK that has an instrument of the same name returns that one, and drops the new callback without a word.
 _MADE: Final = WeakSet[Instrument]()
 
 
 class PurgatoryInstruments:
     """Shows the figures of some purgatories as instruments of OpenTelemetry.
 
-    The figures are those of `Purgatory.statistics`. With a `journal`, there are also the rows that it has
-    lost. They are read when a reader of the `meter_provider` collects, in any thread, and cost an operation
-    nothing. Without a provider, they belong to the global one.
+    The figures are those of `Purgatory.statistics`. With a `journal`, there is also the number of rows that
+    the journal has lost. A reader of the `meter_provider` reads the figures, in any thread, and they cost an
+    operation nothing. Without a `meter_provider`, the instruments belong to the global one.
 
-    A purgatory has the attribute `purgatory.name`. In a name, code points that UTF-8 does not allow are
-    escaped.
+    The attribute `purgatory.name` is the name of the purgatory. In a name, code points that UTF-8 does not
+    allow are escaped.
 
-    Raises ValueError for two open purgatories of the same name, since they would be one series, and when the
-    provider has these instruments already: an instrument cannot be removed, so make them once in a process.
+    Raises ValueError if two open purgatories have the same name: their figures would be one series. Raises
+    ValueError if the `meter_provider` has these instruments already. OpenTelemetry cannot remove an
+    instrument, so make the instruments once in a process.
     """
 
     def __init__(
@@ -61,20 +62,19 @@ class PurgatoryInstruments:
         return f"<PurgatoryInstruments {self._purgatories}>"
 
     def add(self, purgatory: Purgatory) -> None:
-        """Show one more purgatory, or one in place of a closed one of the same name.
+        """Show one more purgatory. It takes the place of a closed purgatory of the same name.
 
-        In the second case all counters go on. Raises ValueError when there is one of the same name that is
-        not closed.
+        The counters of that name then go on. Raises ValueError if an open purgatory has the same name.
         """
         self._purgatories.add(purgatory, purgatory)
 
     def remove(self, purgatory: Purgatory) -> bool:
-        """Show `purgatory` no more. False when it is not shown."""
+        """Stop showing `purgatory`. False if it is not shown."""
         return self._purgatories.remove(purgatory) is not None
 
 
 class DelayedInstruments:
-    """Shows the figures of some stores of delayed messages, as `PurgatoryInstruments` does it.
+    """Shows the figures of some stores of delayed messages, as `PurgatoryInstruments` does for purgatories.
 
     The figures are those of `DelayedMessages.statistics`, from the moment at which the store is open. The
     attribute `purgatory.name` is the name of the store's purgatory.
@@ -90,16 +90,16 @@ class DelayedInstruments:
         return f"<DelayedInstruments {self._stores}>"
 
     def add(self, store: MessageStore) -> None:
-        """Show one more store, or one in place of a store whose purgatory is closed."""
+        """Show one more store. It takes the place of a closed store of the same name."""
         self._stores.add(store, store.purgatory)
 
     def remove(self, store: MessageStore) -> bool:
-        """Show `store` no more. False when it is not shown."""
+        """Stop showing `store`. False if it is not shown."""
         return self._stores.remove(store) is not None
 
 
 class RelayInstruments:
-    """Shows the figures of some relays, as `PurgatoryInstruments` does it.
+    """Shows the figures of some relays, as `PurgatoryInstruments` does for purgatories.
 
     The figures are those of `Relay.statistics`. The attribute `purgatory.name` is the name of the relay's
     purgatory.
@@ -115,11 +115,11 @@ class RelayInstruments:
         return f"<RelayInstruments {self._relays}>"
 
     def add(self, relay: Relaying) -> None:
-        """Show one more relay, or one in place of a relay whose purgatory is closed."""
+        """Show one more relay. It takes the place of a relay of the same name whose purgatory is closed."""
         self._relays.add(relay, relay.purgatory)
 
     def remove(self, relay: Relaying) -> bool:
-        """Show `relay` no more. False when it is not shown."""
+        """Stop showing `relay`. False if it is not shown."""
         return self._relays.remove(relay) is not None
 
 

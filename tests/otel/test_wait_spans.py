@@ -30,8 +30,7 @@ class Traces:
     @property
     def service(self) -> Tracer:
         """The tracer of the service that uses the library."""
-        tracer: Tracer = self.provider.get_tracer("service")
-        return tracer
+        return self.provider.get_tracer("service")
 
     def exported(self, name: str) -> list[ReadableSpan]:
         return [span for span in self._exporter.get_finished_spans() if span.name == name]
