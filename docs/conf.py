@@ -63,7 +63,7 @@ nitpick_ignore_regex = [
     # Protocols of a single parameter, which its function describes.
     ("py:class", r"purgatory\.(metrics|_figures\.\w+)\.\w+|purgatory\.web\.\w+\.\w+"),
     # What the tests put in the place of the disk.
-    ("py:class", r"purgatory\.delayed\.disk\.Disk"),
+    ("py:class", r"purgatory\.delayed\.storage\.disk\.Disk"),
     # Other projects' names are links where their inventories can be fetched, and plain text offline.
     (
         "py:.*",

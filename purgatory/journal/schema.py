@@ -4,9 +4,9 @@ A journal is a directory with one subdirectory for each of the three tables. A s
 files, called segments. The name of a complete segment ends in ``.parquet``; the name of a file that is still
 being written begins with a dot.
 
-To add a column, add a `Column` to its table below. If the event loop does not record its value yet, also add
-the value to `record_operation` and its name to `FinishedOperations`. docs/journal.md explains every column,
-and `pipeline.transforms.synthesis` makes synthetic values for it.
+To add a column, add a `Column` with ``later=True`` to its table below. If the event loop does not record its
+value yet, also add the value to `record_operation` and its name to `FinishedOperations`. docs/journal.md
+explains every column.
 """
 
 from __future__ import annotations
@@ -207,3 +207,5 @@ OPERATIONS_SCHEMA: Final = OPERATIONS_TABLE.schema
 CHECKS_SCHEMA: Final = CHECKS_TABLE.schema
 GAPS_SCHEMA: Final = GAPS_TABLE.schema
 SCHEMAS: Final = {OPERATIONS: OPERATIONS_SCHEMA, CHECKS: CHECKS_SCHEMA, GAPS: GAPS_SCHEMA}
+# The columns of each table that older segments lack.
+LATER: Final = {table.name: table.later_columns for table in (OPERATIONS_TABLE, CHECKS_TABLE, GAPS_TABLE)}

@@ -13,9 +13,14 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 import pyarrow as pa
 
+from purgatory import __version__
+
+# The version of the format. It is raised when older versions of purgatory could no longer read a segment, or
+# would misread it. A new column does not raise it: older versions leave the column out.
 SCHEMA_VERSION: Final = 1
-# The key of the version in a segment's metadata.
+# The keys in a segment's metadata: the version of the format, and the version of purgatory that wrote it.
 VERSION_KEY: Final = b"purgatory.journal.version"
+WRITER_KEY: Final = b"purgatory.version"
 
 # A named tuple that has a list for each value that is recorded.
 Recorded = TypeVar("Recorded", bound=tuple[Any, ...])
@@ -68,6 +73,8 @@ class Column(Generic[Recorded]):
     # Whether the column has few distinct values. Then Parquet encodes the values by a dictionary. For values
     # that seldom repeat, a dictionary would take twice the time, and more room.
     repeats: bool = False
+    # Whether it came after the first version: older segments lack it, and its values are null there.
+    later: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,8 +99,17 @@ class Table(Generic[Recorded]):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        fields = [pa.field(column.name, column.type, nullable=column.nullable) for column in self.columns]
-        return pa.schema(fields, metadata={VERSION_KEY: str(SCHEMA_VERSION).encode()})
+        fields = [
+            pa.field(column.name, column.type, nullable=column.nullable or column.later)
+            for column in self.columns
+        ]
+        metadata = {VERSION_KEY: str(SCHEMA_VERSION).encode(), WRITER_KEY: __version__.encode()}
+        return pa.schema(fields, metadata=metadata)
+
+    @cached_property
+    def later_columns(self) -> frozenset[str]:
+        """The names of the columns that older segments lack."""
+        return frozenset(column.name for column in self.columns if column.later)
 
     @cached_property
     def dictionary_columns(self) -> list[str]:

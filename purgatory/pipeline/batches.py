@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import Transaction
 from deltalake.exceptions import CommitFailedError
@@ -23,7 +22,7 @@ from deltalake.exceptions import CommitFailedError
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile, StoredTable
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.listing import Segment
+from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
 
 # The application whose transactions are the batches of a table.
@@ -55,6 +54,10 @@ class Batches:
             stored.create()
         self._rows = dataset.table(table)
         self._log = self._rows.create()
+        # The folders of the files that this object has committed.
+        self._committed: set[str] = set()
+        # Whether the last commit raised an error, and may be made nevertheless.
+        self._unsure = False
         # The number of the last committed batch; 0 if there is none.
         self.last = self._log.transaction_version(_BATCH) or 0
         if dataset.segments.transaction(table.name) < self.last:
@@ -63,15 +66,11 @@ class Batches:
     def __repr__(self) -> str:
         return f"<Batches of {self._rows.path}: {self.last}>"
 
-    def read_before(self, found: Sequence[Segment]) -> Mapping[str, Mapping[str, Any]]:
-        """The rows about these segments in the table of segments, by name.
-
-        If a segment has several rows, its last row is returned.
-        """
-        names = pa.array([segment.name for segment in found], pa.string())
-        recorded = self._dataset.segments.rows()
-        mine = pc.and_(pc.equal(recorded["table"], self._table.name), pc.is_in(recorded["name"], names))
-        return {row["name"]: row for row in recorded.filter(mine).sort_by("batch").to_pylist()}
+    def recorded(self) -> Recorded:
+        """The files that were read of the table."""
+        rows = self._dataset.segments.rows()
+        own = rows.filter(pc.equal(rows["table"], self._table.name))
+        return Recorded(own.sort_by("batch").to_pylist())
 
     def commit(self, files: BatchFiles) -> None:
         """Commit the next batch.
@@ -88,12 +87,26 @@ class Batches:
         # Delta Lake refuses a batch only if it was committed after this log was read.
         if (self._log.transaction_version(_BATCH) or 0) != self.last:
             raise overtaken
+        self._unsure = True
         try:
             self._rows.append(self._log, files.rows, Transaction(_BATCH, batch), {_FOLLOWING: following})
         except CommitFailedError as error:
+            self._unsure = False
             raise overtaken from error
+        self._unsure = False
+        self._committed |= {file.folder for file in (*files.rows, *files.quarantine, *files.segments)}
         self.last = batch
         self._commit_following(following)
+
+    def clean(self) -> None:
+        """Delete the files that were written with the token of the dataset and are in no commit.
+
+        Deletes nothing if a commit raised an error and may be made nevertheless.
+        """
+        if self._unsure and self._rows.transaction(_BATCH) > self.last:
+            return
+        for stored in (self._rows, *self._following.values()):
+            stored.remove(stored.folders() - self._committed)
 
     def _commit_following(self, following: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         for name, stored in self._following.items():

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.errors import PipelineError, UsageError
 
 FAILED: Final = 1
 USAGE_ERROR: Final = 2
@@ -25,6 +25,7 @@ _EXAMPLES: Final = """\
   %(prog)s COMMAND --help
       shows examples of the command"""
 _NEEDED: Final = ("pyspark", "pyarrow", "deltalake")
+_TRACEBACK: Final = "Traceback (most recent call last):"
 _INSTALL: Final = "pip install 'asyncio-purgatory[spark]'"
 
 
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ) as spark:
             status: int | None = options.job.run(spark, options)
     except PipelineError as error:
-        return _fail(str(error))
+        return _fail(str(error), USAGE_ERROR if isinstance(error, UsageError) else FAILED)
     except (DeltaError, PySparkException, Py4JJavaError) as error:
         return _fail(_message(str(error)))
     except (Py4JError, ConnectionRefusedError, ConnectionResetError):
@@ -127,15 +128,20 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _message(message: str) -> str:
-    """The part of an error message of Spark before its first stack trace."""
+    """The cause that an error message of Spark names, without stack traces."""
     if missing := re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", message):
         return (
             f"{missing[1]} is not installed on the executors; {_INSTALL} on each worker, and set "
             "PYSPARK_PYTHON to the Python that has it"
         )
-    return message.partition("\n\tat ")[0].strip()
+    what, _, stack = message.partition("\n\tat ")
+    causes = re.findall(r"^Caused by: (.*)", stack, re.MULTILINE)
+    if _TRACEBACK in what:
+        # The last line that is not indented names the error.
+        causes = [line for line in what.splitlines() if line[:1].strip()]
+    return f"{causes[-1]}; fix the cause, and run the command again" if causes else what.strip()
 
 
-def _fail(why: str) -> int:
+def _fail(why: str, status: int = FAILED) -> int:
     print(f"purgatory-pipeline: {why}", file=sys.stderr)
-    return FAILED
+    return status

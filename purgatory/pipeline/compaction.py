@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
+from itertools import chain, groupby
 from typing import Any, Final
+from uuid import uuid4
 
 import numpy as np
 from py4j.protocol import Py4JJavaError
@@ -22,6 +26,7 @@ from purgatory.pipeline.delta import DataFile
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.intake import Intake, Positions, ReadSegment, take_in
 from purgatory.pipeline.listing import Segment
+from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.tally import Counts
@@ -37,9 +42,17 @@ class Compaction:
 
     def __init__(self, spark: SparkSession, dataset: Dataset, table: Table) -> None:
         self._spark = spark
-        self._dataset = dataset
+        # The token tells the files of this compaction from others.
+        self._dataset = replace(dataset, token=f"{uuid4().hex[:12]}-")
         self._table = table
+        # The counts of the files that were read. Copies are not counted here.
         self.added = Counts()
+        # The number of files that have the bytes of a file that was read.
+        self.copies = 0
+        # The number of files that were read, and that have the name of another file.
+        self.namesakes = 0
+        # The number of files that were read again, because they have changed.
+        self.changed = 0
         # The number of rows and files that were refused, by reason.
         self.reasons: Counter[str] = Counter()
         # The number of files that an earlier run refused, and that have not changed since.
@@ -55,10 +68,24 @@ class Compaction:
         gone before it is read, or if another process adds segments to the same table.
         """
         batches = Batches(self._dataset, self._table)
-        new = self._new(batches, found, retry)
+        recorded = batches.recorded()
+        new = self._new(recorded, found, retry)
         fit(self._spark, sum(each.size for each in new[:files_per_batch]))
-        for first in range(0, len(new), files_per_batch):
-            self._add(batches, new[first : first + files_per_batch])
+        names = Counter(each.name for each in found)
+        try:
+            for first in range(0, len(new), files_per_batch):
+                batch = new[first : first + files_per_batch]
+                for segment, its in self._add(batches, recorded, batch):
+                    if not its.copy:
+                        before = recorded.latest(segment)
+                        self.namesakes += names[segment.name] > 1
+                        self.changed += before is not None and before["reason"] is None
+                    recorded.add(self._row(segment, its, batches.last))
+        except (Exception, KeyboardInterrupt):
+            batches.clean()
+            raise
+        # Tasks that Spark has repeated, and the first reading of duplicates, leave files, too.
+        batches.clean()
 
     def report(self) -> str:
         """The counts in words, and the reasons for refusals."""
@@ -70,52 +97,63 @@ class Compaction:
         if added.unreadable_files:
             lines[0] += f"; {added.unreadable_files} files unreadable"
         lines += [f"  {count} x {reason}" for reason, count in self.reasons.most_common()]
-        if self.still_refused:
-            lines.append(f"  {self.still_refused} files unreadable as before; --retry reads them again")
+        lines += [
+            f"  {count} files {what}"
+            for count, what in (
+                (self.namesakes, "have the name of another file, and were read, too"),
+                (self.changed, "have changed since they were read, and were read again"),
+                (self.copies, "are copies of files that were read, and add no rows"),
+                (self.still_refused, "unreadable as before; --retry reads them again"),
+            )
+            if count
+        ]
         return "\n".join(lines)
 
-    def _new(self, batches: Batches, found: Sequence[Segment], retry: bool) -> list[Segment]:
-        before = batches.read_before(found)
+    def _new(self, recorded: Recorded, found: Sequence[Segment], retry: bool) -> list[Segment]:
         new = []
         for segment in found:
-            row = before.get(segment.name)
-            if row is not None and row["reason"] is None:
+            if recorded.was_read(segment):
                 continue
-            changed = row is None or (row["size"], row["modified"]) != (segment.size, segment.modified)
-            if changed or retry:
+            reason = recorded.refusal(segment)
+            if reason is None or retry or _is_allowed_now(segment, reason):
                 new.append(segment)
             else:
                 self.still_refused += 1
         return new
 
-    def _add(self, batches: Batches, segments: Sequence[Segment]) -> None:
+    def _add(
+        self, batches: Batches, recorded: Recorded, segments: Sequence[Segment]
+    ) -> Sequence[tuple[Segment, ReadSegment]]:
+        """Commit the next batch. Returns what was read of each segment."""
         batch = batches.last + 1
         try:
-            intake = self._taken_in(segments, batch)
+            intake = self._taken_in(segments, batch, recorded.rows_by_digest(segments))
         except (PySparkException, Py4JJavaError) as error:
-            gone = [each.path for each in segments if not os.path.exists(each.path)]
+            gone = [each.source for each in segments if not os.path.exists(each.path)]
             if not gone:
                 raise
             raise PipelineError(
                 f"{gone[0]}: it was moved or deleted before compact had read it, so none of the "
                 f"{len(segments)} segments of its batch was added; run compact again where the journal is now"
             ) from error
-        read = {each.source: each for each in intake.segments}
-        rows = [self._row(segment, read[segment.path], batch) for segment in segments]
+        by_path = {each.path: each for each in intake.segments}
+        read = [(segment, by_path[segment.path]) for segment in segments]
         batches.commit(
             BatchFiles(
                 rows=intake.rows,
                 quarantine=intake.quarantine,
-                segments=self._dataset.segments.write_rows(rows),
+                segments=self._dataset.segments.write_rows([self._row(*each, batch) for each in read]),
             )
         )
-        self.added += Counts.of(intake.segments)
+        self.copies += sum(each.copy for each in intake.segments)
+        self.added += Counts.of(each for each in intake.segments if not each.copy)
         for each in intake.segments:
             self.reasons.update(each.refused if each.problem is None else {each.problem: 1})
+        return read
 
-    def _taken_in(self, segments: Sequence[Segment], batch: int) -> Intake:
+    def _taken_in(self, segments: Sequence[Segment], batch: int, read: Mapping[str, int]) -> Intake:
         """Write the rows of the segments, but no duplicates, to files that are in no commit yet."""
-        intake = self._checked(self._run(segments, batch, {}), segments)
+        intake = self._checked(self._run(segments, batch, read, {}), segments)
         identity = self._table.identity
         if not (identity and intake.rows):
             return intake
@@ -126,27 +164,39 @@ class Compaction:
         if not has_duplicates(self._spark.sparkContext, self._table, [*known, *written]):
             return intake
         rows, others = (stored.read_files(self._spark, paths) for paths in (written, known))
-        readable = [each.source for each in intake.segments if each.problem is None]
-        drop = self._duplicates(readable, others)
-        again = self._checked(self._run(segments, batch, drop), segments)
-        if _rows(again.rows) != new_identities(rows, others, identity).count():
+        once = [each.path for each in intake.segments if each.problem is None and not each.copy]
+        drop = self._duplicates(once, others)
+        again = self._checked(self._run(segments, batch, read, drop), segments)
+        unchanged = _digests(again) == _digests(intake)
+        if not unchanged or _rows(again.rows) != new_identities(rows, others, identity).count():
             raise self._wrong(again)
         return again
 
-    def _run(self, segments: Sequence[Segment], batch: int, drop: Mapping[str, Positions]) -> Intake:
-        dataset = Dataset(os.path.abspath(self._dataset.root))
-        paths = self._tasks([each.path for each in segments], sum(each.size for each in segments))
-        return Intake.of(paths.mapPartitions(partial(take_in, dataset, self._table, batch, drop)).collect())
+    def _run(
+        self,
+        segments: Sequence[Segment],
+        batch: int,
+        read: Mapping[str, int],
+        drop: Mapping[str, Positions],
+    ) -> Intake:
+        dataset = replace(self._dataset, root=os.path.abspath(self._dataset.root))
+        reader = partial(take_in, dataset, self._table, batch, read, drop)
+        return Intake.of(self._tasks(segments).flatMap(reader).collect())
 
-    def _tasks(self, paths: Sequence[str], size: int) -> RDD[str]:
+    def _tasks(self, segments: Sequence[Segment]) -> RDD[list[str]]:
+        """The paths for each task. Segments of one size, which may be copies, come to the same task."""
         context = self._spark.sparkContext
-        tasks = max(context.defaultParallelism, size // _TASK_SIZE)
-        return context.parallelize(paths, min(tasks, len(paths)))
+        by_size = sorted(segments, key=lambda each: (-each.size, each.path))
+        alike = [[each.path for each in of_size] for _, of_size in groupby(by_size, lambda each: each.size)]
+        wanted = max(context.defaultParallelism, sum(each.size for each in segments) // _TASK_SIZE)
+        tasks = min(wanted, len(alike))
+        dealt = [list(chain.from_iterable(alike[first::tasks])) for first in range(tasks)]
+        return context.parallelize(dealt, tasks)
 
     def _checked(self, intake: Intake, segments: Sequence[Segment]) -> Intake:
         """Return the intake if it is complete. Raises PipelineError if it lacks a segment, or rows."""
-        read = {each.source for each in intake.segments}
-        unread = [each.path for each in segments if each.path not in read]
+        read = {each.path for each in intake.segments}
+        unread = [each.source for each in segments if each.path not in read]
         if unread:
             raise PipelineError(
                 f"{unread[0]}: Spark has not read it, and its batch was not added; run compact again"
@@ -166,21 +216,25 @@ class Compaction:
     def _duplicates(self, paths: Sequence[str], known: DataFrame) -> Mapping[str, Positions]:
         """The positions of the duplicates in each segment."""
         table = self._table
-        files = self._spark.createDataFrame([(path,) for path in paths], "path string")
+        # Text in Spark is UTF-8, which a path need not be.
+        numbered = {f"{number:09}": path for number, path in enumerate(paths)}
+        files = self._spark.createDataFrame(
+            [(number, os.fsencode(path)) for number, path in numbered.items()], "source string, path binary"
+        )
         rows = read(files.repartition(self._spark.sparkContext.defaultParallelism), table)
         valid = rows.where("position IS NOT NULL AND reason IS NULL").withColumn(
             "date", F.to_date(table.instant)
         )
         found = duplicates(valid, known, table.identity)
         by_file = found.groupBy("source").agg(F.collect_list("position").alias("positions"))
-        return {row["source"]: np.array(row["positions"]) for row in by_file.toLocalIterator()}
+        return {numbered[row["source"]]: np.array(row["positions"]) for row in by_file.toLocalIterator()}
 
     def _row(self, segment: Segment, read: ReadSegment, batch: int) -> Mapping[str, Any]:
         """The row about this segment in the table of segments; see schemas.SEGMENTS."""
         return {
             "table": self._table.name,
             "name": segment.name,
-            "source": segment.path,
+            "source": segment.source,
             "size": segment.size,
             "modified": segment.modified,
             "rows": read.rows,
@@ -189,7 +243,17 @@ class Compaction:
             "quarantined": read.quarantined,
             "reason": read.problem,
             "batch": batch,
+            "digest": read.digest,
         }
+
+
+def _is_allowed_now(segment: Segment, reason: str) -> bool:
+    """Whether the system refused to read the segment, and would not any more."""
+    return os.strerror(errno.EACCES) in reason and os.access(segment.path, os.R_OK)
+
+
+def _digests(intake: Intake) -> set[tuple[str, str | None]]:
+    return {(each.path, each.digest) for each in intake.segments}
 
 
 def _rows(files: Sequence[DataFile]) -> int:

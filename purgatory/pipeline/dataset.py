@@ -36,20 +36,22 @@ class Dataset:
     """
 
     root: str
+    # The names of the folders that are made in the tables begin with this text.
+    token: str = ""
 
     def table(self, table: Table) -> StoredTable:
         """A table of the journal."""
-        return StoredTable(self._at(table.name), table.compacted, dated_by=table.instant)
+        return StoredTable(self._at(table.name), table.compacted, table.instant, self.token)
 
     @property
     def segments(self) -> StoredTable:
         """The segments that were read, with the counts of their rows."""
-        return StoredTable(self._at("segments"), SEGMENTS)
+        return StoredTable(self._at("segments"), SEGMENTS, token=self.token)
 
     @property
     def quarantine(self) -> StoredTable:
         """The rows that were refused."""
-        return StoredTable(self._at("quarantine"), QUARANTINE)
+        return StoredTable(self._at("quarantine"), QUARANTINE, token=self.token)
 
     def derived(self, table: DerivedTable) -> StoredTable:
         """A table that a command makes from other tables."""
@@ -66,10 +68,15 @@ class Dataset:
     def check_compacted(self) -> None:
         """Raise PipelineError if nothing has been compacted, or if `check_format` raises it."""
         self.check_format()
-        if not any(self.table(table).exists for table in TABLES):
+        if not self.is_compacted:
             raise PipelineError(
                 f"{self.root}: nothing is compacted here; run: purgatory-pipeline compact JOURNAL {self.root}"
             )
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether `compact` has made tables here."""
+        return any(self.table(table).exists for table in TABLES)
 
     @property
     def size(self) -> int:
@@ -97,7 +104,7 @@ class Dataset:
     def read_segments(self, spark: SparkSession) -> DataFrame:
         """The segments, with the columns of schemas.SEGMENTS. Each has the row of its last reading."""
         self.check_compacted()
-        latest = Window.partitionBy("table", "name").orderBy(F.desc("batch"))
+        latest = Window.partitionBy("table", "source").orderBy(F.desc("batch"))
         numbered = self.segments.read(spark).withColumn("_attempt", F.row_number().over(latest))
         return numbered.where("_attempt = 1").drop("_attempt")
 
@@ -128,12 +135,26 @@ class Dataset:
         stored = self.derived(table)
         return self._commit(stored, stored.write_rows(rows), run)
 
+    def clear(self, tables: Sequence[DerivedTable]) -> None:
+        """Make the tables of a command that has nothing to say. They have no rows."""
+        run = self.new_run(tables)
+        for table in tables:
+            self.replace_rows(table, [], run)
+
     def _commit(self, stored: StoredTable, files: Sequence[DataFile], run: int) -> int:
+        folders = {file.folder for file in files}
         if stored.transaction(_RUN) >= run:
+            stored.remove(folders)
             raise PipelineError(
                 f"{stored.path}: another process has made this table meanwhile; run one process at a time"
             )
-        stored.replace(files, Transaction(_RUN, run))
+        try:
+            stored.replace(files, Transaction(_RUN, run))
+        except Exception:
+            # The commit may be made, if only what follows it has failed.
+            if stored.transaction(_RUN) < run:
+                stored.remove(folders)
+            raise
         return sum(file.rows for file in files)
 
     def read_derived(self, spark: SparkSession, table: DerivedTable) -> DataFrame:

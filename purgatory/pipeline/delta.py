@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, Final
 from uuid import uuid4
 
@@ -21,11 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.errors import PipelineError
 
 # The column by which tables are partitioned.
@@ -46,6 +50,11 @@ class DataFile:
     # The date of all its rows; None if the table is not partitioned.
     date: str | None
 
+    @property
+    def folder(self) -> str:
+        """The first part of the path."""
+        return self.path.partition("/")[0]
+
     def added(self) -> AddAction:
         """The part of a commit that adds the file to the table."""
         partition = {} if self.date is None else {_DATE: self.date}
@@ -62,6 +71,8 @@ class StoredTable:
     schema: StructType
     # The table is partitioned by the day of this column, in UTC. None if it has no partitions.
     dated_by: str | None = None
+    # The names of new folders begin with this text. It tells them from the folders of other processes.
+    token: str = ""
 
     @property
     def exists(self) -> bool:
@@ -75,18 +86,36 @@ class StoredTable:
         return sum(pa.table(self.log().get_add_actions(flatten=True)).column("size_bytes").to_pylist())
 
     def create(self) -> DeltaTable:
-        """Make an empty table, unless there is one, and open its log."""
+        """Open the log to write to the table. Makes an empty table if there is none, and adds new columns."""
         DeltaTable.create(self._uri, self._columns, mode="ignore", partition_by=self._partitions)
-        return self.log()
+        log = self.log()
+        stored = _names(log.schema())
+        added = [field for field in self._columns.fields if field.name not in stored]
+        if added:
+            try:
+                log.alter.add_columns(added)
+            except CommitFailedError:
+                # Another process has changed the table. It may have added the columns.
+                return self.create()
+        return log
 
     def log(self) -> DeltaTable:
-        """Open the log at its newest version. Raises PipelineError if it has other columns."""
+        """Open the log at its newest version.
+
+        If an older version of purgatory has written the table, it may lack columns, and if a newer one has,
+        it may have more. Such columns may be null. Raises PipelineError if the columns differ otherwise.
+        """
         log = DeltaTable(self._uri)
-        if log.schema() != self._columns:
-            found = ", ".join(field.name for field in log.schema().fields)
+        declared = {field.name: field for field in self._columns.fields}
+        stored = {field.name: field for field in log.schema().fields}
+        common = declared.keys() & stored.keys()
+        if any(declared[name] != stored[name] for name in common) or not all(
+            field.nullable for name, field in (declared | stored).items() if name not in common
+        ):
             raise PipelineError(
-                f"{self.path}: another version of purgatory wrote this table, with the columns {found}; "
-                "run again the command that makes it, or compact the journal into a new directory"
+                f"{self.path}: another version of purgatory wrote this table, with the columns "
+                f"{', '.join(stored)}; run again the command that makes it, or compact the journal into a "
+                "new directory"
             )
         return log
 
@@ -100,10 +129,10 @@ class StoredTable:
         Raises TypeError as `check` does.
         """
         self.check(frame)
-        folder = self._new_folder()
-        writer = frame.select(*self.schema.names).write.partitionBy(*self._partitions)
-        writer.parquet(_address(folder))
-        return self._files(folder)
+        with self._new_folder() as folder:
+            writer = frame.select(*self.schema.names).write.partitionBy(*self._partitions)
+            writer.parquet(_address(folder))
+            return self._files(folder)
 
     def write_in_order(self, rows: pa.Table, order_by: Sequence[str]) -> list[DataFile]:
         """Write rows to one file, sorted by these columns, with nulls first. The file is in no commit yet."""
@@ -121,19 +150,28 @@ class StoredTable:
 
         Needs no Spark. Raises ValueError if a column has nulls and is declared without nulls.
         """
-        folder = self._new_folder()
-        if self.dated_by is None:
-            return [self._write_file(rows, folder, None)] if rows.num_rows else []
-        days = rows[self.dated_by].cast(pa.date32())
-        distinct = sorted(pc.unique(days).to_pylist())
-        return [
-            self._write_file(
-                rows if len(distinct) == 1 else rows.filter(pc.equal(days, day)),
-                folder / f"{_DATE}={day}",
-                str(day),
-            )
-            for day in distinct
-        ]
+        with self._new_folder() as folder:
+            if self.dated_by is None:
+                return [self._write_file(rows, folder, None)] if rows.num_rows else []
+            days = rows[self.dated_by].cast(pa.date32())
+            distinct = sorted(pc.unique(days).to_pylist())
+            return [
+                self._write_file(
+                    rows if len(distinct) == 1 else rows.filter(pc.equal(days, day)),
+                    folder / f"{_DATE}={day}",
+                    str(day),
+                )
+                for day in distinct
+            ]
+
+    def remove(self, folders: Collection[str]) -> None:
+        """Delete folders of files that are in no commit."""
+        for folder in folders:
+            rmtree(os.path.join(self.path, folder), ignore_errors=True)
+
+    def folders(self) -> set[str]:
+        """The names of the folders that were made with the token of this table; none without a token."""
+        return {folder.name for folder in Path(self.path).glob(f"{self.token}*") if self.token}
 
     def append(
         self,
@@ -205,7 +243,7 @@ class StoredTable:
         columns = pa.schema(self._columns.to_arrow())
         # `to_pyarrow_table` would import pandas, which takes a second.
         files = map(pq.ParquetFile, self.paths(log=log))
-        return pa.concat_tables([columns.empty_table(), *(file.read().cast(columns) for file in files)])
+        return pa.concat_tables([columns.empty_table(), *(fitted(file.read(), columns) for file in files)])
 
     @property
     def _uri(self) -> str:
@@ -228,15 +266,22 @@ class StoredTable:
                 f"{sorted(declared - found)}"
             )
 
-    def _new_folder(self) -> Path:
-        return Path(os.path.abspath(self.path), uuid4().hex)
+    @contextmanager
+    def _new_folder(self) -> Iterator[Path]:
+        """A folder for new files. It is deleted if the block fails: a full disk would else become fuller."""
+        folder = Path(os.path.abspath(self.path), f"{self.token}{uuid4().hex}")
+        try:
+            yield folder
+        except (Exception, KeyboardInterrupt):
+            rmtree(folder, ignore_errors=True)
+            raise
 
     def _write_file(self, rows: pa.Table, folder: Path, date: str | None) -> DataFile:
         columns = pa.schema(self._columns.to_arrow())
         stored = pa.schema([field for field in columns if field.name not in self._partitions])
         folder.mkdir(parents=True)
         path = folder / "rows.parquet"
-        pq.write_table(rows.select(stored.names).cast(stored), path, compression="zstd")
+        pq.write_table(fitted(rows, stored), path, compression="zstd")
         return self._file(path, rows.num_rows, date)
 
     def _files(self, folder: Path) -> list[DataFile]:
@@ -252,6 +297,10 @@ class StoredTable:
         status = path.stat()
         name = path.relative_to(os.path.abspath(self.path)).as_posix()
         return DataFile(name, status.st_size, status.st_mtime_ns // 1_000_000, rows, date)
+
+
+def _names(columns: Schema) -> set[str]:
+    return {field.name for field in columns.fields}
 
 
 def _keys(name: str, column: pa.ChunkedArray) -> list[tuple[str, pa.ChunkedArray]]:

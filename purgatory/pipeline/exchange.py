@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pyspark import SparkContext
 
 from purgatory.journal.schema import SCHEMAS
+from purgatory.pipeline.columns import fitted
 
 # In bytes. The files that one task reads have about this size together. The same number of tasks merge.
 _TASK_SIZE: Final = 32 << 20
@@ -94,7 +95,7 @@ def condense(
         for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=columns, use_threads=False):
             rows = pa.Table.from_batches([batch])
             for part in own:
-                condensed[part.name].append(part.condense(rows.select(part.reads).cast(part.schema)))
+                condensed[part.name].append(part.condense(fitted(rows, part.schema)))
     for part in parts:
         if condensed[part.name]:
             rows = pa.concat_tables(condensed.pop(part.name)).combine_chunks()

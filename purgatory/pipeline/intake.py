@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile
+from purgatory.pipeline.listing import digest_of, text_of
 from purgatory.pipeline.schemas import Table
-from purgatory.pipeline.transforms.segments import UnreadableError, rows_of
+from purgatory.pipeline.transforms.segments import UnreadableError, content_of, rows_in
 from purgatory.pipeline.transforms.validation import reasons
 
 # In bytes of memory. A worker writes its rows when they take more than this.
@@ -32,10 +33,12 @@ Positions = NDArray[np.int64]
 class ReadSegment:
     """The counts of a segment that was read: rows = kept + duplicates + refused."""
 
-    # The path of the segment.
-    source: str
-    # Why the segment could not be read, and so has no rows. None if it could be read.
+    path: str
+    # Why the segment could not be read, and so has no rows and no digest. None if it could be read.
     problem: str | None = None
+    digest: str | None = None
+    # Whether the segment has the bytes of a file that was read. Then all its rows are duplicates.
+    copy: bool = False
     kept: int = 0
     duplicates: int = 0
     # The number of rows that were refused, by reason.
@@ -72,14 +75,22 @@ class Intake:
 
 
 def take_in(
-    dataset: Dataset, table: Table, batch: int, drop: Mapping[str, Positions], paths: Iterable[str]
+    dataset: Dataset,
+    table: Table,
+    batch: int,
+    read: Mapping[str, int],
+    drop: Mapping[str, Positions],
+    paths: Iterable[str],
 ) -> Iterator[Intake]:
     """Read the segments, and write their rows. This function runs in the workers.
 
-    `drop` has the positions of the duplicates in each path. Duplicates are not written. A refused row goes to
-    the quarantine, with the number of this `batch`. The root of the dataset must be an absolute path, because
-    a worker has a working directory of its own.
+    `read` has the number of rows of files that were read, by digest. A segment with such a digest, or with
+    the digest of an earlier segment, is a copy, and its rows are not written. `drop` has the positions of the
+    duplicates in each path. Duplicates are not written. A refused row goes to the quarantine, with the number
+    of this `batch`. The root of the dataset must be an absolute path, because a worker has a working
+    directory of its own.
     """
+    read = dict(read)
     segments: list[ReadSegment] = []
     kept: list[pa.Table] = []
     refused: list[pa.Table] = []
@@ -94,10 +105,16 @@ def take_in(
 
     for path in paths:
         try:
-            rows = rows_of(path, table)
+            content = content_of(path)
+            digest = digest_of(content)
+            if digest in read:
+                segments.append(ReadSegment(path, digest=digest, copy=True, duplicates=read[digest]))
+                continue
+            rows = rows_in(content, table)
         except UnreadableError as error:
             segments.append(ReadSegment(path, problem=str(error)))
             continue
+        read[digest] = rows.num_rows
         why = reasons(rows, table)
         keep = pc.is_null(why).to_numpy().copy()
         valid = int(keep.sum())
@@ -105,9 +122,9 @@ def take_in(
         kept.append(rows.filter(pa.array(keep)))
         counts = {each["values"]: each["counts"] for each in pc.value_counts(why.drop_null()).to_pylist()}
         if counts:
-            refused.append(_quarantined(path, rows, why, table, batch))
+            refused.append(_quarantined(text_of(path), rows, why, table, batch))
         new = kept[-1].num_rows
-        segments.append(ReadSegment(path, kept=new, duplicates=valid - new, refused=counts))
+        segments.append(ReadSegment(path, digest=digest, kept=new, duplicates=valid - new, refused=counts))
         if sum(each.nbytes for each in kept) > _WRITE_SIZE:
             yield write()
     yield write()

@@ -55,9 +55,9 @@ QUARANTINE: Final = StructType(
 SEGMENTS: Final = StructType(
     [
         _TABLE,
-        # The name of the file. It is unique, and stays the same when the journal is moved.
+        # The name, the path, the size in bytes and the time of the last change of the file, before it was
+        # read. Bytes of a path that are not UTF-8 are escaped.
         StructField("name", StringType(), nullable=False),
-        # The path, the size in bytes and the time of the last change of the file, before it was read.
         StructField("source", StringType(), nullable=False),
         StructField("size", LongType(), nullable=False),
         StructField("modified", TimestampType(), nullable=False),
@@ -69,6 +69,9 @@ SEGMENTS: Final = StructType(
         # Why the file could not be read; null if it could.
         StructField("reason", StringType(), nullable=True),
         _BATCH,
+        # The digest of the bytes that were read; see `listing.digest_of`. Null if the file could not be read,
+        # or if a version of purgatory without this column has read it.
+        StructField("digest", StringType(), nullable=True),
     ]
 )
 # The columns of SEGMENTS that count rows.

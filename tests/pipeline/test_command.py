@@ -19,10 +19,11 @@ from pyspark.sql import SparkSession
 
 from purgatory.pipeline import session
 from purgatory.pipeline.command import FAILED, INTERRUPTED, USAGE_ERROR, main, parser
+from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.job import Job
 from purgatory.pipeline.jobs import JOBS, compact, generate
-from purgatory.pipeline.schemas import TABLES
+from purgatory.pipeline.schemas import OPERATIONS_TABLE, TABLES
 
 JAVA_ENDED = (
     "purgatory-pipeline: Spark's Java process ended, often for lack of memory; "
@@ -174,6 +175,22 @@ def test_a_journal_that_exists_is_not_overwritten_and_spark_does_not_start(
             "purgatory-pipeline: b is not installed on the executors; pip install "
             "'asyncio-purgatory[spark]' on each worker, and set PYSPARK_PYTHON to the Python that has it\n",
         ),
+        (
+            PythonException(
+                "thrown from the Python worker:\nTraceback (most recent call last):\n  File x\n"
+                "OSError: [Errno 28] No space left on device\n\n\tat org.apache.Deep"
+            ),
+            FAILED,
+            "purgatory-pipeline: OSError: [Errno 28] No space left on device; "
+            "fix the cause, and run the command again\n",
+        ),
+        (
+            AnalysisException(
+                "Job aborted\n\tat a.B\nCaused by: c.D: x\n\tat e.F\nCaused by: g.H: full\n\tat i"
+            ),
+            FAILED,
+            "purgatory-pipeline: g.H: full; fix the cause, and run the command again\n",
+        ),
         (Py4JNetworkError("Answer from Java side is empty"), FAILED, JAVA_ENDED),
         (ConnectionRefusedError(111, "Connection refused"), FAILED, JAVA_ENDED),
         (
@@ -189,6 +206,8 @@ def test_a_journal_that_exists_is_not_overwritten_and_spark_does_not_start(
         "Spark",
         "Delta",
         "worker",
+        "traceback",
+        "cause",
         "Java ended",
         "no Java to call",
         "file",
@@ -234,6 +253,74 @@ def test_an_object_store_is_refused(arguments: list[str], capsys: pytest.Capture
         main(arguments)
     assert ended.value.code == USAGE_ERROR
     assert "must be a path in a file system, not" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compact", "journal", ""],
+        ["compact", "", "dataset"],
+        ["run", "journal", "dataset", ""],
+        ["report", "dataset", "file://"],
+        ["summarize", ""],
+        ["generate", ""],
+        ["watch", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_path_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == USAGE_ERROR
+    assert "must not be empty; is a variable of the shell unset?" in capsys.readouterr().err
+
+
+@pytest.fixture
+def at_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The working directory has a journal, and a link to it."""
+    for table in TABLES:
+        (tmp_path / "journal" / table.name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("journal")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compact", "journal", "journal"],
+        ["compact", "journal", "link"],
+        ["compact", "journal", "link/operations/dataset"],
+        ["compact", "journal", "."],
+        ["compact", "j*", "journal/dataset"],
+        ["compact", "[jx]ournal", "journal"],
+        ["prune", "link", "journal"],
+        ["run", "journal", "journal", "page"],
+        ["run", "journal", "dataset", "dataset"],
+        ["run", "journal", "dataset", "journal/page"],
+        ["report", "dataset", "dataset/operations"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("at_a_journal")
+def test_a_directory_in_another_one_is_refused_before_anything_is_written(
+    arguments: list[str], sessions: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    assert main(arguments) == USAGE_ERROR
+    assert "; use another " in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not sessions
+
+
+@pytest.mark.usefixtures("at_a_journal")
+def test_a_pattern_may_match_the_dataset_and_other_directories_as_well(
+    sessions: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compact, "run", lambda spark, options: None)
+    Dataset("dataset").table(OPERATIONS_TABLE).create()
+    assert main(["compact", "*", "dataset"]) == 0
+    Path("other").mkdir()
+    assert main(["compact", "*", "other/dataset"]) == 0
 
 
 def test_a_path_may_be_an_address_of_a_file() -> None:

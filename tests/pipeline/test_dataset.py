@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.delta import StoredTable
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import GAPS_TABLE
 from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
@@ -58,6 +60,8 @@ def test_a_table_is_replaced_by_rows_in_their_order(dataset: Dataset) -> None:
     with pytest.raises(PipelineError, match="another process has made this table meanwhile"):
         dataset.replace_rows(RECOMMENDATIONS, [RECOMMENDATION], 3)
     assert table.rows().num_rows == 0
+    # What was written in vain is deleted.
+    assert len(list(Path(table.path).glob("*/*.parquet"))) == 2
 
 
 def test_if_writing_a_table_fails_the_old_rows_stay(spark: SparkSession, dataset: Dataset) -> None:
@@ -68,6 +72,29 @@ def test_if_writing_a_table_fails_the_old_rows_stay(spark: SparkSession, dataset
     with pytest.raises(Exception, match="on purpose"):
         dataset.replace(RECOMMENDATIONS, broken, 2)
     assert dataset.read_derived(spark, RECOMMENDATIONS).count() == 1
+
+
+def test_if_a_commit_fails_its_files_are_deleted_unless_it_was_made(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    derive(dataset, RECOMMENDATIONS, [RECOMMENDATION])
+    root = Path(dataset.derived(RECOMMENDATIONS).path)
+    commit = StoredTable.replace
+
+    def fail(*arguments: Any) -> None:
+        raise OSError("the disk is full")
+
+    def commit_and_fail(*arguments: Any) -> None:
+        commit(*arguments)
+        fail()
+
+    before = sorted(root.glob("*"))
+    for replaced, files in ((fail, 0), (commit_and_fail, 1)):
+        monkeypatch.setattr(StoredTable, "replace", replaced)
+        with pytest.raises(OSError, match="the disk is full"):
+            dataset.replace_rows(RECOMMENDATIONS, [RECOMMENDATION], 2)
+        assert len(sorted(root.glob("*"))) == len(before) + files
+    assert dataset.derived(RECOMMENDATIONS).rows().num_rows == 1
 
 
 def test_a_table_with_other_columns_than_declared_is_not_written(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -94,6 +95,34 @@ def test_rows_are_written_without_spark(spark: SparkSession, table: StoredTable)
         undated.write_table(pa.table({"id": pa.array([None], pa.int64())}))
 
 
+def test_if_writing_fails_no_file_is_left(spark: SparkSession, table: StoredTable) -> None:
+    table.create()
+    before = sorted(Path(table.path).iterdir())
+    broken = spark.createDataFrame([(1, FIRST, FIRST.date())], COLUMNS).selectExpr(
+        "bigint(raise_error('on purpose')) AS id", "at", "date"
+    )
+    with pytest.raises(Exception, match="on purpose"):
+        table.write(broken)
+    with pytest.raises(ValueError, match="Failed to parse string: 'x'"):
+        table.write_table(
+            pa.table({"id": [1, 2], "at": [FIRST, SECOND]}).set_column(0, "id", pa.array(["1", "x"]))
+        )
+    assert sorted(Path(table.path).iterdir()) == before
+
+
+def test_the_folders_with_the_token_of_a_table_can_be_removed(table: StoredTable) -> None:
+    rows = pa.table({"id": [1], "at": [FIRST]})
+    (other,) = table.write_table(rows)
+    tagged = replace(table, token="mine-")
+    (one,), (two,) = tagged.write_table(rows), tagged.write_table(rows)
+    assert tagged.folders() == {one.folder, two.folder}
+    tagged.remove(tagged.folders() - {two.folder})
+    left = {path.name for path in Path(table.path).iterdir()}
+    assert left == {other.folder, two.folder}
+    # Without a token it is not known which folders are whose.
+    assert table.folders() == set()
+
+
 def test_rows_in_an_order_are_in_one_file_with_nulls_first(tmp_path: Path) -> None:
     table = StoredTable(
         f"{tmp_path}/table", StructType([StructField("id", LongType()), StructField("at", TimestampType())])
@@ -131,16 +160,76 @@ def test_a_transaction_is_known_from_a_checkpoint_of_the_log(table: StoredTable)
     assert table.transaction("compact") == 7
 
 
-def test_a_table_of_another_version_is_refused(table: StoredTable) -> None:
+def evolved(table: StoredTable) -> StoredTable:
+    """The table as a later version declares it: with one more column."""
+    return StoredTable(table.path, StructType([*COLUMNS, StructField("more", LongType())]), dated_by="at")
+
+
+def test_a_table_that_lacks_a_column_is_read_with_nulls_and_gets_the_column_when_it_is_written(
+    spark: SparkSession, table: StoredTable
+) -> None:
+    write(spark, table, (1, FIRST))
+    newer = evolved(table)
+    assert [row["more"] for row in newer.read(spark).collect()] == [None]
+    assert newer.log().version() == 1
+    files = newer.write_table(pa.table({"id": [2], "at": [FIRST], "more": [7]}))
+    newer.append(newer.create(), files, Transaction("test", 2))
+    assert newer.create().version() == 3
+    rows = newer.read(spark).orderBy("id").collect()
+    assert [(row["id"], row["more"]) for row in rows] == [(1, None), (2, 7)]
+    others = DeltaTable(Path(table.path).as_uri()).to_pyarrow_table(columns=["id", "more"]).sort_by("id")
+    assert others.to_pylist() == [{"id": 1, "more": None}, {"id": 2, "more": 7}]
+    newer.log().optimize.compact()
+    assert [row["more"] for row in newer.read(spark).orderBy("id").collect()] == [None, 7]
+
+
+def test_of_two_processes_that_add_a_column_one_adds_it(
+    table: StoredTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table.create()
-    newer = StoredTable(table.path, StructType([*COLUMNS, StructField("more", LongType())]), dated_by="at")
+    newer = evolved(table)
+    stale = newer.log()
+    newer.create()
+    logs = iter([stale, newer.log()])
+    monkeypatch.setattr(StoredTable, "log", lambda table: next(logs))
+    assert newer.create().version() == 1
+
+
+def test_a_table_with_a_column_of_a_newer_version_is_read_and_written_without_it(
+    spark: SparkSession, table: StoredTable
+) -> None:
+    evolved(table).create()
+    write(spark, table, (1, FIRST))
+    assert table.read(spark).columns == COLUMNS.names
+    assert evolved(table).read(spark).collect()[0]["more"] is None
+
+
+def test_a_small_table_that_lacks_a_column_has_nulls(tmp_path: Path) -> None:
+    older = StoredTable(f"{tmp_path}/table", StructType([StructField("id", LongType())]))
+    older.replace(older.write_rows([{"id": 1}]), Transaction("run", 1))
+    newer = StoredTable(older.path, StructType([*older.schema, StructField("more", LongType())]))
+    assert newer.rows().to_pylist() == [{"id": 1, "more": None}]
+    newer.replace(newer.write_rows([{"id": 2, "more": 3}]), Transaction("run", 2))
+    assert newer.rows().to_pylist() == [{"id": 2, "more": 3}]
+    assert older.rows().to_pylist() == [{"id": 2}]
+
+
+@pytest.mark.parametrize(
+    "other", [StructField("id", TimestampType()), StructField("more", LongType(), nullable=False)], ids=str
+)
+def test_a_table_whose_columns_do_not_fit_is_refused(table: StoredTable, other: StructField) -> None:
+    table.create()
+    columns = [field for field in COLUMNS if field.name != other.name]
+    changed = StoredTable(table.path, StructType([*columns, other]), dated_by="at")
     with pytest.raises(
         PipelineError, match="another version of purgatory wrote this table, with the columns id, at"
     ):
-        newer.log()
+        changed.log()
     # Replacing it makes it a table of this version.
-    newer.replace([], Transaction("run", 1))
-    assert newer.log().version() == 1
+    changed.replace([], Transaction("run", 1))
+    assert changed.log().version() == 1
+    with pytest.raises(PipelineError, match="another version of purgatory"):
+        table.log()
 
 
 def test_an_earlier_version_of_a_table_can_be_read(spark: SparkSession, table: StoredTable) -> None:

@@ -17,8 +17,9 @@ from purgatory.pipeline import intake
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile, StoredTable
 from purgatory.pipeline.intake import Intake, Positions, ReadSegment, take_in
+from purgatory.pipeline.listing import digest_of
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
-from purgatory.pipeline.transforms.segments import rows_of
+from purgatory.pipeline.transforms.segments import content_of, rows_in
 from tests.pipeline.journals import NOON, Row, add_segment, operation, segment
 
 
@@ -27,8 +28,17 @@ def dataset(tmp_path: Path) -> Dataset:
     return Dataset(f"{tmp_path}/dataset")
 
 
-def take(dataset: Dataset, *paths: Path, drop: dict[str, Positions] | None = None) -> Intake:
-    return Intake.of(take_in(dataset, OPERATIONS_TABLE, 7, drop or {}, map(str, paths)))
+def take(
+    dataset: Dataset,
+    *paths: Path,
+    read: dict[str, int] | None = None,
+    drop: dict[str, Positions] | None = None,
+) -> Intake:
+    return Intake.of(take_in(dataset, OPERATIONS_TABLE, 7, read or {}, drop or {}, map(str, paths)))
+
+
+def digest(path: Path) -> str:
+    return digest_of(pa.py_buffer(path.read_bytes()))
 
 
 def rows(table: StoredTable, file: DataFile) -> list[Row]:
@@ -45,7 +55,10 @@ def test_rows_are_sorted_and_in_one_file_for_each_date(dataset: Dataset, tmp_pat
     )
     two = add_segment(tmp_path, "two", [operation(4, kind="a", started=NOON - timedelta(seconds=1))])
     taken = take(dataset, one, two)
-    assert taken.segments == [ReadSegment(str(one), kept=3), ReadSegment(str(two), kept=1)]
+    assert taken.segments == [
+        ReadSegment(str(one), digest=digest(one), kept=3),
+        ReadSegment(str(two), digest=digest(two), kept=1),
+    ]
     assert taken.quarantine == []
     assert [(file.date, file.rows) for file in taken.rows] == [("2026-03-01", 3), ("2026-03-02", 1)]
     table = dataset.table(OPERATIONS_TABLE)
@@ -63,7 +76,7 @@ def test_refused_rows_and_unreadable_files_are_counted_by_their_reasons(
     taken = take(dataset, path, broken)
     reasons = {"tries is below 1": 1, "keys holds a null": 1}
     assert taken.segments == [
-        ReadSegment(str(path), kept=1, refused=reasons),
+        ReadSegment(str(path), digest=digest(path), kept=1, refused=reasons),
         ReadSegment(str(broken), problem="unreadable: Parquet file size is 0 bytes"),
     ]
     assert [segment.rows for segment in taken.segments] == [3, None]
@@ -88,7 +101,7 @@ def test_an_instant_that_python_does_not_have_can_be_refused(dataset: Dataset, t
 
 def test_duplicates_are_left_out_and_counted(dataset: Dataset, tmp_path: Path) -> None:
     paths = [
-        add_segment(tmp_path, name, [operation(1), operation(2, tries=0), operation(3)])
+        add_segment(tmp_path, name, [operation(1), operation(2, tries=0, kind=name), operation(3)])
         for name in ("one", "two")
     ]
     taken = take(dataset, *paths, drop={str(paths[1]): np.array([0, 2])})
@@ -97,20 +110,43 @@ def test_duplicates_are_left_out_and_counted(dataset: Dataset, tmp_path: Path) -
     assert [file.rows for file in taken.rows] == [2]
 
 
+def test_copies_are_left_out_and_counted(dataset: Dataset, tmp_path: Path) -> None:
+    read_before = add_segment(tmp_path, "one", [operation(1)] * 3)
+    path = add_segment(tmp_path, "two", [operation(2), operation(3, tries=0)])
+    copy = path.with_name("three.parquet")
+    copy.write_bytes(path.read_bytes())
+    taken = take(dataset, read_before, path, copy, read={digest(read_before): 3})
+    counts = [(each.copy, each.kept, each.duplicates, each.quarantined) for each in taken.segments]
+    assert counts == [(True, 0, 3, 0), (False, 1, 0, 1), (True, 0, 2, 0)]
+    assert [each.digest for each in taken.segments] == [digest(read_before), digest(path), digest(path)]
+    assert [file.rows for file in (*taken.rows, *taken.quarantine)] == [1, 1]
+
+
+def test_a_path_that_is_not_utf8_is_read_and_escaped_in_the_quarantine(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    written = add_segment(tmp_path, "one", [operation(1), operation(2, tries=0)])
+    path = written.rename(written.with_name("caf\udce9.parquet"))
+    taken = take(dataset, path)
+    assert taken.segments[0].path == str(path)
+    (row,) = rows(dataset.quarantine, taken.quarantine[0])
+    assert row["source"] == rf"{tmp_path}/operations/caf\xe9.parquet"
+
+
 def test_rows_are_written_as_soon_as_they_are_too_many_for_the_memory(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paths = [add_segment(tmp_path, name, [operation(1)]) for name in ("one", "two", "three")]
-    size = rows_of(str(paths[0]), OPERATIONS_TABLE).nbytes
+    paths = [add_segment(tmp_path, f"{number}", [operation(number)]) for number in (1, 2, 3)]
+    size = rows_in(content_of(str(paths[0])), OPERATIONS_TABLE).nbytes
     monkeypatch.setattr(intake, "_WRITE_SIZE", 1.5 * size)
     taken = take(dataset, *paths)
     assert [file.rows for file in taken.rows] == [2, 1]
-    assert [Path(each.source) for each in taken.segments] == paths
+    assert [Path(each.path) for each in taken.segments] == paths
 
 
 def test_a_segment_without_rows_leaves_no_file(dataset: Dataset, tmp_path: Path) -> None:
     path = add_segment(tmp_path, "one", [])
-    assert take(dataset, path) == Intake([ReadSegment(str(path))], [], [])
+    assert take(dataset, path) == Intake([ReadSegment(str(path), digest=digest(path))], [], [])
 
 
 def test_a_worker_without_segments_does_nothing(dataset: Dataset) -> None:

@@ -21,7 +21,6 @@ from purgatory.pipeline.advise.strata import flattened, with_strata, with_stratu
 from purgatory.pipeline.advise.verdict import GOAL, Verdict, alike, compared, decide
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.exchange import gather
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from purgatory.pipeline.sizing import fit
@@ -70,9 +69,9 @@ def run(spark: SparkSession, options: Namespace) -> None:
     fit(spark, dataset.size)
     operations = dataset.read_operations(spark)
     if not dataset.table(OPERATIONS_TABLE).size:
-        raise PipelineError(
-            f"{dataset.root}: no operations are compacted here; compact a journal that has some"
-        )
+        dataset.clear(ADVICE_TABLES)
+        print(f"No operation is compacted in {dataset.root} yet, so there is nothing to advise.")
+        return
     stratified = with_strata(operations, _hot_keys(spark, dataset, options.hot_keys))
     this_run = dataset.new_run(ADVICE_TABLES)
     dataset.replace(CURVES, flattened(survival.curves(survival.ends(stratified))), this_run)

@@ -7,7 +7,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import add_dataset, add_journal, whole_number
+from purgatory.pipeline.arguments import add_dataset, add_journal, check_apart, whole_number
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.listing import segments
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
+    check_apart(options.dataset, journal=options.journal)
     for table in TABLES:
         segments(options.journal, table.name)
 

@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import rmtree
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -91,7 +92,12 @@ def check(options: argparse.Namespace) -> None:
 def run(spark: SparkSession, options: argparse.Namespace) -> None:
     given = {field.name: getattr(options, field.name) for field in fields(Workload)}
     given["kinds"] = tuple(given["kinds"] or Workload().kinds)
-    generate(spark, options.journal.rstrip("/"), Workload(**given))
+    try:
+        generate(spark, options.journal.rstrip("/"), Workload(**given))
+    except (Exception, KeyboardInterrupt):
+        # The path did not exist before. A part of a journal would stand in the way of the next try.
+        rmtree(options.journal, ignore_errors=True)
+        raise
     print(f"The journal is in {options.journal}, and its parameters are in {options.journal}/truth.json")
 
 

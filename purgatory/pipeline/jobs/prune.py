@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import add_dataset, add_journal, whole_number
+from purgatory.pipeline.arguments import add_dataset, add_journal, check_apart, whole_number
 from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.listing import Segment, files
+from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import TABLES
 
 NAME: Final = "prune"
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check(options: argparse.Namespace) -> None:
     dataset: Dataset = options.dataset
+    check_apart(dataset, journal=options.journal)
     dataset.check_compacted()
 
 
@@ -50,21 +51,15 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
     # Before segments are deleted, their rows in the dataset must be on the disk.
     os.sync()
     for table in TABLES:
-        found = files(options.journal, table.name)
-        rows = Batches(dataset, table).read_before(found)
-        compacted = [
-            file for file in found if file.modified < before and _is_compacted(file, rows.get(file.name))
-        ]
+        found = segments(options.journal, table.name)
+        recorded = Batches(dataset, table).recorded()
+        compacted = [file for file in found if file.modified < before and recorded.has(file)]
         for file in compacted:
             if options.dry_run:
-                print(file.path)
+                print(file.source)
             else:
-                os.unlink(file.path)
+                # Another process may have deleted it meanwhile.
+                Path(file.path).unlink(missing_ok=True)
         done = "would be deleted" if options.dry_run else "deleted"
         size = sum(file.size for file in compacted)
         print(f"{table.name}: {len(compacted):,} of {len(found):,} segments {done}, {size:,} bytes")
-
-
-def _is_compacted(file: Segment, row: Mapping[str, Any] | None) -> bool:
-    """Whether `compact` has read this file. A file of another size may be another file of the same name."""
-    return row is not None and row["reason"] is None and row["size"] == file.size

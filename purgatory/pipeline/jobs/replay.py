@@ -13,11 +13,10 @@ from pyspark.sql import functions as F
 
 from purgatory.pipeline.arguments import add_dataset, number, whole_number
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.replay.reaper import Setting
 from purgatory.pipeline.replay.recommendation import DEFAULT, ReplayedSetting, recommend
 from purgatory.pipeline.replay.settings import by_setting, replayed
-from purgatory.pipeline.replay.wheel_waits import intervals, wheel_waits
+from purgatory.pipeline.replay.wheel_waits import NO_WAITS, intervals, wheel_waits
 from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
 from purgatory.pipeline.text import duration
@@ -83,9 +82,9 @@ def run(spark: SparkSession, options: Namespace) -> None:
     waits = wheel_waits(dataset.read_operations(spark))
     recorded = {row["purgatory"]: row["count"] for row in waits.groupBy("purgatory").count().collect()}
     if not recorded:
-        raise PipelineError(
-            f"{dataset.root}: no operation with a timeout is compacted here, so there is nothing to replay"
-        )
+        dataset.clear(REPLAY_TABLES)
+        print(NO_WAITS)
+        return
     settings = _settings(options)
     partition = intervals(
         waits,

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.pipeline import tables as derived
-from purgatory.pipeline.arguments import add_dataset, path
+from purgatory.pipeline.arguments import add_dataset, check_apart, path
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.report.downsampling import (
     downsampled,
@@ -76,6 +76,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def check(options: Namespace) -> None:
     dataset: Dataset = options.dataset
+    check_apart(dataset, page=str(options.output))
     dataset.check_compacted()
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import add_dataset, add_journal, path
+from purgatory.pipeline.arguments import add_dataset, add_journal, check_apart, path
 from purgatory.pipeline.job import Job
 from purgatory.pipeline.jobs import advise, compact, replay, report, summarize
 
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
+    check_apart(options.dataset, journal=options.journal, page=options.page)
     compact.check(options)
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from purgatory.pipeline.arguments import given
 from purgatory.pipeline.watch.message import INCOMPLETE, LATE, REFUSED, WARNING, Message
 from purgatory.pipeline.watch.monitor import HEADER, Monitor
 from purgatory.pipeline.watch.stream import check_journal, watched
@@ -38,6 +39,7 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|d)")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "journal",
+        type=given,
         metavar="JOURNAL",
         help="the directory of the journal, or a pattern (*, ?, [...]) for several journals",
     )

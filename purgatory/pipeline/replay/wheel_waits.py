@@ -24,6 +24,12 @@ _LONGEST: Final = 1 << 53
 # The warm-up of an interval has at most a quarter as many waits as begin in the interval.
 _PENDING_TIMES: Final = 4
 
+# What to say if `wheel_waits` has no rows.
+NO_WAITS: Final = (
+    "No recorded operation has waited for its timeout: each operation ended when it was first tried, or has "
+    "no timeout. So there is nothing to replay."
+)
+
 
 def wheel_waits(operations: DataFrame) -> DataFrame:
     """One row for each operation that was on a wheel, with instants in microseconds of Unix time.

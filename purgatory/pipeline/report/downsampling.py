@@ -51,7 +51,9 @@ def minutes_in_steps(minutes: DataFrame, step: int, coverage: Coverage) -> DataF
         _stepped(minutes, step, coverage)
         .groupBy(*_STEP, *_SERIES)
         .agg(
-            *(F.sum(name).alias(name) for name in ("operations", *OUTCOMES)),
+            F.sum("operations").alias("operations"),
+            # A table of an older version lacks the outcomes that came later. It has no such operations.
+            *(F.sum(F.coalesce(name, F.lit(0))).alias(name) for name in OUTCOMES),
             *(F.max(name).alias(name) for name in highest),
             (F.sum(F.col("tries_per_operation") * operations) / F.sum(operations)).alias(
                 "tries_per_operation"

@@ -32,6 +32,8 @@ def timeouts(findings: Findings) -> Section:
     rows = findings[TIMEOUTS]
     if TIMEOUTS not in findings:
         return Section(name, title, [markup.run_hint("There is no advice yet.", "advise", findings.dataset)])
+    if not rows:
+        return Section(name, title, [markup.paragraph("No operation has ended yet.")])
     hues = colours(percent(share) for share in sorted({row["share"] for row in rows}))
     strata = [list(of) for _, of in groupby(rows, key=_stratum)]
     strata.sort(key=lambda of: -of[0]["operations"])

@@ -9,6 +9,7 @@ from typing import Any, Final
 import altair as alt
 
 from purgatory.pipeline.replay.recommendation import ReplayedSetting
+from purgatory.pipeline.replay.wheel_waits import NO_WAITS
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.figure import (
     COLOURS,
@@ -44,6 +45,8 @@ def wheel(findings: Findings) -> Section:
         parts: list[str | Figure] = [
             markup.run_hint("The wheel has not been replayed yet.", "replay", findings.dataset)
         ]
+    elif not findings[SETTINGS]:
+        parts = [markup.paragraph(NO_WAITS)]
     else:
         chosen = {row["purgatory"]: row for row in findings[RECOMMENDATIONS]}
         settings = [ReplayedSetting(**row) for row in findings[SETTINGS]]

@@ -24,6 +24,8 @@ def verdicts(findings: Findings) -> Section:
         hint = markup.run_hint("There is no verdict yet.", "advise", findings.dataset)
         return Section(name, title, [hint])
     every = [Verdict(**row) for row in findings[VERDICTS]]
+    if not every:
+        return Section(name, title, [markup.paragraph("No operation has ended yet.")])
     kinds = sorted(
         (each for each in every if each.key is None),
         key=lambda each: (_ORDER.index(each.verdict), -each.operations),

@@ -38,6 +38,8 @@ def waits(findings: Findings) -> Section:
     name, title = "waits", "How long operations wait"
     if CURVES not in findings:
         return Section(name, title, [markup.run_hint("There is no advice yet.", "advise", findings.dataset)])
+    if not findings[CURVES]:
+        return Section(name, title, [markup.paragraph("No operation has ended yet.")])
     hues = colours(findings.series)
     legend = [
         *(LegendEntry(of, hue) for of, hue in hues.items()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,10 +14,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from purgatory import PurgatoryError
-from purgatory.journal.schema import SCHEMAS
-from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
+from purgatory import PurgatoryError, __version__
+from purgatory.journal.schema import LATER, SCHEMAS
+from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY, WRITER_KEY
+from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.schemas import Table
+from purgatory.pipeline.text import printable
 from purgatory.pipeline.transforms.validation import reasons
 
 # The number of rows that are passed to Spark at a time.
@@ -41,17 +43,33 @@ class UnreadableError(PurgatoryError):
     """Raised when a segment cannot be read completely. The message is the reason."""
 
 
-def rows_of(path: str, table: Table) -> pa.Table:
+def content_of(path: str) -> pa.Buffer:
+    """The bytes of a segment. Raises UnreadableError, and FileNotFoundError if it is gone."""
+    try:
+        size = os.stat(path).st_size
+        if size > LARGEST:
+            raise UnreadableError(f"unreadable: {_too_large(size)}")
+        return pa.py_buffer(Path(path).read_bytes())
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UnreadableError(f"unreadable: {error.strerror}") from error
+
+
+def rows_in(content: pa.Buffer, table: Table) -> pa.Table:
     """All rows of a segment, with the recorded columns. Any column may have nulls.
 
-    Raises UnreadableError. Raises OSError if the file does not exist, or if the system refuses to read it.
-    Spark's own reader would fail at a broken file or skip it silently, and would read a missing column as
-    null.
+    Raises UnreadableError. Spark's own reader would fail at a broken file or skip it silently, and would read
+    a missing column as null.
     """
-    size = os.stat(path).st_size
-    if size > LARGEST:
-        raise UnreadableError(f"unreadable: {_too_large(size)}")
-    return _rows_in(pa.py_buffer(Path(path).read_bytes()), table)
+    try:
+        return _rows(content, SCHEMAS[table.name], LATER[table.name])
+    except MemoryError:
+        # This is no fault of the file.
+        raise
+    except Exception as error:
+        # A damaged or foreign file may raise anything. It must not stop those who read other files.
+        raise UnreadableError(printable(f"unreadable: {error}".partition("\n")[0])) from error
 
 
 def decoded(files: DataFrame, table: Table) -> DataFrame:
@@ -64,8 +82,11 @@ def decoded(files: DataFrame, table: Table) -> DataFrame:
 
 
 def read(files: DataFrame, table: Table) -> DataFrame:
-    """The rows of Parquet files as `decoded` gives them. `files` has only the column path."""
-    return files.select("path").mapInArrow(partial(read_files, table), _decoded_schema(table))
+    """The rows of Parquet files as `decoded` gives them.
+
+    `files` has the columns source, which is the source of the rows, and path, which is in bytes.
+    """
+    return files.select("source", "path").mapInArrow(partial(read_files, table), _decoded_schema(table))
 
 
 def decode(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,7 +94,7 @@ def decode(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
     for batch in batches:
         for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
             try:
-                rows = _rows_in(content.as_buffer(), table)
+                rows = rows_in(content.as_buffer(), table)
             except UnreadableError as error:
                 yield _about(path.as_py(), table, str(error))
             else:
@@ -83,18 +104,10 @@ def decode(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 def read_files(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The part of `read` that runs in the workers."""
     for batch in batches:
-        for path in batch.column("path").to_pylist():
-            yield from _placed(path, rows_of(path, table), table)
-
-
-def _rows_in(content: pa.Buffer, table: Table) -> pa.Table:
-    try:
-        return _rows(content, SCHEMAS[table.name])
-    except MemoryError:
-        # This is no fault of the file.
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise UnreadableError(f"unreadable: {error}".partition("\n")[0]) from error
+        for source, path in zip(
+            *(batch.column(name).to_pylist() for name in ("source", "path")), strict=True
+        ):
+            yield from _placed(source, rows_in(content_of(os.fsdecode(path)), table), table)
 
 
 def _decoded_schema(table: Table) -> StructType:
@@ -110,30 +123,43 @@ def _nullable(kind: DataType) -> DataType:
     return ArrayType(kind.elementType) if isinstance(kind, ArrayType) else kind
 
 
-def _rows(content: pa.Buffer, recorded: pa.Schema) -> pa.Table:
-    """All rows of a file, with the journal's columns. Raises ValueError if they do not match the schema."""
+def _rows(content: pa.Buffer, recorded: pa.Schema, later: Set[str]) -> pa.Table:
+    """All rows of a file, with the journal's columns, of which it may lack those that came later.
+
+    Raises ValueError if the columns do not match the schema.
+    """
     file = pq.ParquetFile(pa.BufferReader(content))
     size = sum(file.metadata.row_group(each).total_byte_size for each in range(file.num_row_groups))
     if size > LARGEST:
         raise ValueError(f"decompressed, {_too_large(size)}")
     # One thread is enough, because Spark gives each core a task.
     rows = file.read(use_threads=False)
-    version = (rows.schema.metadata or {}).get(VERSION_KEY)
-    if version not in (None, str(SCHEMA_VERSION).encode()):
-        raise ValueError(f"its version is {version.decode(errors='replace')}, not {SCHEMA_VERSION}")
-    missing = [name for name in recorded.names if name not in rows.column_names]
+    _check_version(rows.schema.metadata or {})
+    missing = [name for name in recorded.names if name not in rows.column_names and name not in later]
     if missing:
         raise ValueError(f"it has no column {', '.join(missing)}")
-    columns = []
     for field in recorded:
-        column = rows.column(field.name)
-        if not _fits(column.type, field.type):
-            raise ValueError(f"its column {field.name} is {column.type}, not {field.type}")
-        columns.append(column.cast(field.type))
-    whole = pa.Table.from_arrays(columns, names=recorded.names)
+        found = [column.type for column in rows.schema if column.name == field.name]
+        if len(found) > 1:
+            raise ValueError(f"it has the column {field.name} {len(found)} times")
+        if found and not _fits(found[0], field.type):
+            raise ValueError(f"its column {field.name} is {found[0]}, not {field.type}")
+    # A null is no fault of the file: `validation` refuses rows one by one.
+    whole = fitted(rows, pa.schema([(field.name, field.type) for field in recorded]))
     # This finds text that is not UTF-8, and lists that overlap.
     whole.validate(full=True)
     return whole
+
+
+def _check_version(metadata: Mapping[bytes, bytes]) -> None:
+    """Raise ValueError if this version of purgatory does not know the format of the file."""
+    version = metadata.get(VERSION_KEY, str(SCHEMA_VERSION).encode()).decode(errors="replace")
+    if version != str(SCHEMA_VERSION):
+        writer = metadata.get(WRITER_KEY, b"of another version").decode(errors="replace")
+        raise ValueError(
+            f"purgatory {writer} wrote it in format {version}, and this version, {__version__}, reads format "
+            f"{SCHEMA_VERSION}; install that version here"
+        )
 
 
 def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:

@@ -179,7 +179,8 @@ class Connection:
             **_OPTIONS,
             **options,
         )
-        if server.startswith("tls://") and self._stream.get_extra_info("ssl_object") is None:
+        stream = self._stream
+        if server.startswith("tls://") and stream and stream.get_extra_info("ssl_object") is None:
             raise ConnectionError("the server does not ask for TLS, and nats-py uses none then")
         self.clustered = bool(self.client.discovered_servers)
         self.client.set_server_pool([])
@@ -219,21 +220,17 @@ class Connection:
 
     async def close(self) -> None:
         self._ended(ConnectionError("the connection to NATS is closed"))
-        if not (self.client.is_connected or self.client.is_connecting):
-            # It has ended, or did not begin.
-            return
-        with anyio.move_on_after(_PATIENCE, shield=True) as closing:
-            await self.client.close()
-        if closing.cancelled_caught:
-            # nats-py closes a connection only after everything is sent.
+        if self.client.is_connected or self.client.is_connecting:
+            with anyio.move_on_after(_PATIENCE, shield=True):
+                await self.client.close()
+        if self._stream is not None:
+            # The client closes only after everything is sent, and may not get that far.
             self._stream.transport.abort()
 
     @property
-    def _stream(self) -> asyncio.StreamWriter:
+    def _stream(self) -> asyncio.StreamWriter | None:
         # nats-py has no public name for it.
-        transport: Any = self.client._transport
-        stream: asyncio.StreamWriter = transport._io_writer
-        return stream
+        return getattr(self.client._transport, "_io_writer", None)
 
     async def _change(self) -> None:
         self._changed.clear()

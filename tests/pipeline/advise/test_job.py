@@ -18,7 +18,6 @@ from purgatory.journal.schema import EXPIRED
 from purgatory.pipeline.advise.verdict import UNKNOWN
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import advise
 from purgatory.pipeline.schemas import OPERATIONS, OPERATIONS_TABLE
 from purgatory.pipeline.tables import ADVICE_TABLES
@@ -117,6 +116,13 @@ def test_it_prints_the_verdicts_before_the_timeouts(run: Run) -> None:
         assert re.split("  +", line)[:4] == [*row, "2.00 ms", "> 5.00 ms"]
 
 
-def test_an_empty_dataset_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="no operations are compacted here"):
-        advise.run(spark, Namespace(dataset=compacted(spark, tmp_path, []), hot_keys=1))
+def test_of_no_operations_it_has_nothing_to_say_and_makes_empty_tables(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = compacted(spark, tmp_path, [])
+    advise.run(spark, Namespace(dataset=dataset, hot_keys=1))
+    assert capsys.readouterr().out == (
+        f"No operation is compacted in {dataset.root} yet, so there is nothing to advise.\n"
+    )
+    frames = dataset.read_run(spark, ADVICE_TABLES)
+    assert [frames[table.name].count() for table in ADVICE_TABLES] == [0] * len(ADVICE_TABLES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -25,13 +27,16 @@ from purgatory.pipeline import compaction
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.delta import StoredTable
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.intake import Intake, take_in
+from purgatory.pipeline.intake import Intake, ReadSegment, take_in
 from purgatory.pipeline.jobs.compact import compact, run
 from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import CHECKS_TABLE, COMPACTED_OPERATIONS, GAPS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.tally import Counts
+from purgatory.pipeline.transforms.duplicates import duplicates
 from tests.pipeline.journals import NOON, ROWS, add_segment, operation
+from tests.pipeline.odd_files import odd_files
 from tests.pipeline.settings import NO_SPARK
 
 
@@ -132,7 +137,10 @@ def test_a_segment_is_compacted_once_even_if_it_was_moved_or_copied(
 ) -> None:
     dataset = compacted.copy(tmp_path / "dataset")
     moved = shutil.copytree(compacted.journal, tmp_path / "moved")
-    assert add(spark, moved, dataset).added == Counts()
+    of_moved = add(spark, moved, dataset)
+    assert (of_moved.added, of_moved.copies) == (Counts(files=2, unreadable_files=2), 1)
+    assert "  1 files are copies of files that were read, and add no rows" in of_moved.report()
+    assert add(spark, moved, dataset).copies == 0
     # A month older than the newest, as if its node had been offline.
     late = add_segment(tmp_path / "late", "late", [operation(2, kind="1"), operation(5)])
     past = time.time() - 30 * 86400
@@ -142,7 +150,7 @@ def test_a_segment_is_compacted_once_even_if_it_was_moved_or_copied(
     added = add(spark, f"{tmp_path}/*", dataset).added
     assert added == Counts(files=2, rows=4, kept=1, duplicates=2, quarantined=1)
     assert ids(dataset.read_operations(spark)) == [1, 2, 3, 5]
-    assert dataset.read_segments(spark).where("table = 'operations'").count() == 5
+    assert dataset.read_segments(spark).where("table = 'operations'").count() == 9
 
 
 def test_a_segment_that_was_half_copied_is_read_when_it_is_complete(
@@ -163,9 +171,86 @@ def test_a_segment_that_was_half_copied_is_read_when_it_is_complete(
     assert ids(dataset.read_operations(spark)) == list(range(100))
     (listed,) = dataset.read_segments(spark).collect()
     assert (listed["rows"], listed["reason"]) == (100, None)
-    # The time of a complete segment does not matter: a copy may have another.
+    # It has the bytes that were read, whatever its time.
     os.utime(path, (1, 1))
-    assert add(spark, journal, dataset, retry=True).added == Counts()
+    again = add(spark, journal, dataset, retry=True)
+    assert (again.added, again.copies, again.changed) == (Counts(), 1, 0)
+
+
+def test_files_of_one_name_are_all_read_and_a_file_that_changes_is_read_again(
+    spark: SparkSession, tmp_path: Path, dataset: Dataset
+) -> None:
+    for node in (1, 2):
+        rows = [ROWS[CHECKS] | {"key": f"{node}"}]
+        path = add_segment(tmp_path / f"n{node}", "part-0", rows, table=CHECKS)
+        os.utime(path, (1, 1))
+    shutil.copytree(tmp_path / "n2", tmp_path / "n3")
+
+    def read() -> Compaction:
+        return compact(spark, f"{tmp_path}/n*", dataset, CHECKS_TABLE, 1000)
+
+    report = read().report().splitlines()
+    assert report == [
+        "checks: 2 new files, 2 rows = 2 kept + 0 duplicates + 0 quarantined",
+        "  2 files have the name of another file, and were read, too",
+        "  1 files are copies of files that were read, and add no rows",
+    ]
+    assert read().report() == "checks: 0 new files, 0 rows = 0 kept + 0 duplicates + 0 quarantined"
+    add_segment(tmp_path / "n1", "part-0", [ROWS[CHECKS] | {"key": "3"}], table=CHECKS)
+    assert "  1 files have changed since they were read, and were read again" in read().report()
+    assert sorted(row["key"] for row in dataset.read(spark, CHECKS_TABLE).collect()) == ["1", "2", "3"]
+
+
+def test_a_file_that_could_not_be_read_for_want_of_permission_is_read_once_it_may_be(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_segment(journal, "one", [operation(1)])
+    reason = f"unreadable: {os.strerror(errno.EACCES)}"
+    with monkeypatch.context() as patched:
+        patched.setattr(compaction, "take_in", partial(refused, reason))
+        assert add(spark, journal, dataset).reasons == {reason: 1}
+        patched.setattr(os, "access", lambda path, mode: False)
+        assert add(spark, journal, dataset).still_refused == 1
+    assert add(spark, journal, dataset).added == Counts(files=1, rows=1, kept=1)
+
+
+def refused(reason: str, *arguments: Any) -> Iterator[Intake]:
+    """Reads nothing: the system refuses it. (It refuses root nothing.)"""
+    *_, paths = arguments
+    yield Intake([ReadSegment(path, problem=reason) for path in paths], [], [])
+
+
+def test_a_file_that_changes_between_two_readings_is_not_committed(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = add_segment(journal, "one", [operation(1), operation(1)])
+
+    def change(*arguments: Any) -> DataFrame:
+        add_segment(journal, "one", [operation(1), operation(1, node="b")])
+        return duplicates(*arguments)
+
+    assert path.exists()
+    monkeypatch.setattr(compaction, "duplicates", change)
+    with pytest.raises(PipelineError, match="do not add up"):
+        add(spark, journal, dataset)
+    assert dataset.read_operations(spark).isEmpty()
+
+
+def test_of_500_damaged_foreign_and_odd_files_every_good_row_arrives_and_every_bad_file_has_a_reason(
+    spark: SparkSession, journal: Path, dataset: Dataset
+) -> None:
+    good = odd_files(journal / OPERATIONS, 500)
+    compaction = add(spark, journal, dataset)
+    assert compaction.added.files == 500
+    rows = dataset.read_operations(spark).where(F.col("node") == "good")
+    assert ids(rows) == sorted(good)
+    listed = dataset.segments.rows().to_pylist()
+    assert len(listed) == 500
+    for row in listed:
+        assert (row["reason"] is None) == (row["rows"] is not None)
+        if row["name"].startswith("bad"):
+            assert row["reason"].startswith("unreadable: "), row
+    assert add(spark, journal, dataset).still_refused == compaction.added.unreadable_files
 
 
 def test_a_batch_whose_counts_do_not_add_up_is_not_committed(
@@ -220,6 +305,73 @@ def test_errors_of_spark_are_raised_unchanged(
     with pytest.raises((PySparkException, Py4JJavaError), match="the cluster is gone"):
         compact(spark, str(journal), dataset, GAPS_TABLE, 1000)
     assert dataset.read_segments(spark).isEmpty()
+
+
+def on_disk(dataset: Dataset) -> set[str]:
+    """The paths of all files in the tables, committed or not."""
+    return {str(path) for path in Path(dataset.root).rglob("*.parquet")}
+
+
+def committed(dataset: Dataset) -> set[str]:
+    tables = (dataset.table(OPERATIONS_TABLE), dataset.quarantine, dataset.segments)
+    return {path for table in tables for path in table.paths()}
+
+
+def test_if_the_disk_is_full_the_files_of_the_run_are_deleted(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_segment(journal, "one", [operation(1)])
+    add(spark, journal, dataset)
+    before = on_disk(dataset)
+    add_segment(journal, "two", [operation(2), operation(3, tries=0)])
+    with monkeypatch.context() as patched:
+        patched.setattr(compaction, "take_in", with_a_full_disk)
+        with pytest.raises((PySparkException, Py4JJavaError), match="No space left"):
+            add(spark, journal, dataset)
+    assert on_disk(dataset) == before
+    with monkeypatch.context() as patched:
+        patched.setattr(StoredTable, "append", fail_for_want_of_space)
+        with pytest.raises(OSError, match="No space left"):
+            add(spark, journal, dataset)
+    assert on_disk(dataset) == before
+    assert add(spark, journal, dataset).added == Counts(files=1, rows=2, kept=1, quarantined=1)
+
+
+def with_a_full_disk(*arguments: Any) -> Iterator[Intake]:
+    """Fails after everything is written."""
+    yield from take_in(*arguments)
+    fail_for_want_of_space()
+
+
+def fail_for_want_of_space(*arguments: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_what_a_first_reading_of_duplicates_wrote_is_deleted(
+    spark: SparkSession, journal: Path, dataset: Dataset
+) -> None:
+    add_segment(journal, "one", [operation(1), operation(1), operation(2, tries=0)])
+    add(spark, journal, dataset)
+    assert on_disk(dataset) == committed(dataset)
+
+
+def test_the_files_of_a_commit_that_was_made_stay_although_what_follows_it_fails(
+    spark: SparkSession, journal: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = StoredTable.append
+
+    def append_and_fail(*arguments: Any) -> None:
+        append(*arguments)
+        fail_for_want_of_space()
+
+    add_segment(journal, "one", [operation(1), operation(2, tries=0)])
+    with monkeypatch.context() as patched:
+        patched.setattr(StoredTable, "append", append_and_fail)
+        with pytest.raises(OSError, match="No space left"):
+            add(spark, journal, dataset)
+    assert add(spark, journal, dataset).added == Counts()
+    assert ids(dataset.read_operations(spark)) == [1]
+    assert dataset.read_quarantine(spark).count() == 1
 
 
 def test_a_compaction_shows_its_counts_and_its_dataset() -> None:

@@ -18,6 +18,8 @@ from purgatory.pipeline.jobs import generate
 from purgatory.pipeline.jobs.compact import compact
 from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.transforms.segments import decode
+from purgatory.pipeline.transforms.synthesis import Workload
+from tests.pipeline.settings import NO_SPARK
 
 
 @pytest.mark.parametrize("text", ["2026-05-04T23:30", "2026-05-04T23:30Z", "2026-05-05T01:30+02:00"])
@@ -61,3 +63,19 @@ def test_a_synthetic_journal_can_be_compacted(
 
     with pytest.raises(PipelineError, match="exists already"):
         generate.check(options)
+
+
+def test_a_journal_that_could_not_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = parser().parse_args(["generate", f"{tmp_path}/journal"])
+
+    def fail(spark: SparkSession, journal: str, workload: Workload) -> None:
+        Path(journal).mkdir()
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(generate, "generate", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        generate.run(NO_SPARK, options)
+    generate.check(options)
+    assert list(tmp_path.iterdir()) == []

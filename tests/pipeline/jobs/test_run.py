@@ -14,7 +14,8 @@ from purgatory.pipeline.command import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import advise, compact, replay, report, run, summarize
-from tests.pipeline.journals import add_segment, operation
+from purgatory.pipeline.replay.wheel_waits import NO_WAITS
+from tests.pipeline.journals import Row, add_segment, operation
 
 STEPS = (compact, summarize, advise, replay, report)
 
@@ -81,6 +82,21 @@ def test_an_error_of_a_step_is_raised_and_no_other_step_is_run(
     with pytest.raises(PipelineError, match="no operations"):
         run_all()
     assert [name for name, _ in done] == ["compact", "summarize"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "rows", [[operation(1, outcome="completed", waited_us=10, lateness_us=None)], []], ids=len
+)
+def test_a_journal_of_which_a_step_has_nothing_to_say_becomes_a_page(
+    rows: list[Row], spark: SparkSession, tmp_path: Path
+) -> None:
+    add_segment(tmp_path / "journal", "one", rows)
+    assert run_all(spark, f"{tmp_path}/journal", f"{tmp_path}/dataset", f"{tmp_path}/page") == 0
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert NO_WAITS in page
+    assert ("No operation has ended yet." in page) == (rows == [])
+    assert "purgatory-pipeline" not in page
 
 
 @pytest.mark.long

@@ -17,10 +17,10 @@ from pyspark.sql.types import StructType
 
 from purgatory.journal.schema import GAPS
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import replay
 from purgatory.pipeline.replay.reaper import ReplayInterval, Setting
 from purgatory.pipeline.replay.recommendation import DEFAULT
+from purgatory.pipeline.replay.wheel_waits import NO_WAITS
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
 from purgatory.pipeline.tables import REPLAY_TABLES
 from tests.pipeline.datasets import add_batch, derive
@@ -135,10 +135,15 @@ def test_the_recommendation_is_written_and_printed(run: Run) -> None:
     assert run.output[-1] == "Up to 7 operations of that time are missing in the journal, and in the replay."
 
 
-def test_a_dataset_without_timeouts_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    dataset = compacted(spark, tmp_path, {OPERATIONS_TABLE: [], GAPS_TABLE: []})
-    with pytest.raises(PipelineError, match="no operation with a timeout"):
-        replay.run(spark, parsed(dataset.root))
+def test_of_operations_that_have_not_waited_it_has_nothing_to_say_and_makes_empty_tables(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried_once = operation(1, outcome="completed", waited_us=10, lateness_us=None)
+    dataset = compacted(spark, tmp_path, {OPERATIONS_TABLE: [tried_once], GAPS_TABLE: []})
+    replay.run(spark, parsed(dataset.root))
+    assert capsys.readouterr().out == f"{NO_WAITS}\n"
+    frames = dataset.read_run(spark, REPLAY_TABLES)
+    assert [frames[table.name].count() for table in REPLAY_TABLES] == [0, 0]
 
 
 def test_by_default_all_ticks_and_sizes_are_tried() -> None:

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from purgatory.pipeline.advise.verdict import KEEP, UNKNOWN
+from purgatory.pipeline.replay.wheel_waits import NO_WAITS
 from purgatory.pipeline.report.findings import Findings
 from purgatory.pipeline.report.history import fan_out, history
 from purgatory.pipeline.report.hot_keys import hot_keys as hot_keys_section
@@ -15,6 +16,7 @@ from purgatory.pipeline.report.overview import compacted, overview
 from purgatory.pipeline.report.page import sections
 from purgatory.pipeline.report.timeouts import timeouts as timeouts_section
 from purgatory.pipeline.report.verdicts import verdicts
+from purgatory.pipeline.tables import ADVICE_TABLES, REPLAY_TABLES
 from tests.pipeline.report.sample_findings import (
     PRODUCE,
     advice,
@@ -51,7 +53,13 @@ def test_a_missing_table_is_reported_with_the_command_that_makes_it(name: str, c
 
 
 def test_sections_without_events_say_so() -> None:
-    empty = findings(**summary(), commits=[], nodes=[])
+    made = dict.fromkeys((table.name for table in (*ADVICE_TABLES, *REPLAY_TABLES)), ())
+    empty = findings(**summary(), **made, commits=[], nodes=[])
+    by_name = {section.name: section for section in sections(empty)}
+    for name in ("verdicts", "waits", "timeouts"):
+        assert words(by_name[name]).strip() == "No operation has ended yet."
+    assert words(by_name["wheel"]).strip() == NO_WAITS
+    assert not any("Run: " in words(section) for section in by_name.values())
 
     assert "No operation has ended" in words(history(empty))
     assert "No operation has watched" in words(hot_keys_section(empty))

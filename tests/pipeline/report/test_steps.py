@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from purgatory.pipeline.report.downsampling import (
     MAX_STEPS,
@@ -43,6 +44,13 @@ def test_there_are_at_most_max_steps(seed: int) -> None:
     minutes = int(10 ** random.Random(seed).uniform(0, 9))
 
     assert -(-minutes // minutes_per_step(minutes)) <= MAX_STEPS
+
+
+def test_an_outcome_that_came_later_is_counted_as_0(spark: SparkSession) -> None:
+    older = [{name: value for name, value in minute(0).items() if name not in ("until", "failed")}]
+    frame = spark.createDataFrame(older).withColumnRenamed("since", "minute")
+    (row,) = minutes_in_steps(frame.withColumn("failed", F.lit(None).cast("long")), 5, ALL).collect()
+    assert row["failed"] == 0
 
 
 def test_counts_are_added_up_and_the_highest_quantile_is_kept(spark: SparkSession) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from purgatory.journal.schema import OPERATIONS, OPERATIONS_SCHEMA
-from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY
+from purgatory import __version__
+from purgatory.journal.schema import LATER, OPERATIONS, OPERATIONS_SCHEMA, SCHEMAS
+from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY, WRITER_KEY
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from purgatory.pipeline.transforms import segments
-from purgatory.pipeline.transforms.segments import UnreadableError, decode, read_files, rows_of
+from purgatory.pipeline.transforms.segments import UnreadableError, content_of, decode, read_files, rows_in
 from tests.pipeline.journals import operation, segment
 
 
@@ -140,12 +143,29 @@ def test_a_file_with_text_that_is_not_utf8_is_unreadable() -> None:
     assert "UTF8" in problem(written(replaced(table, "node", broken)))
 
 
-def test_a_file_of_another_schema_version_is_unreadable() -> None:
+def test_a_file_of_another_format_is_unreadable_and_the_reason_names_the_version_that_can_read_it() -> None:
     table = segment(OPERATIONS, [operation()])
     same = table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
     assert len(read(written(same))) == 2
-    other = table.replace_schema_metadata({VERSION_KEY: "99"})
-    assert problem(written(other)) == f"unreadable: its version is 99, not {SCHEMA_VERSION}"
+    other = table.replace_schema_metadata({VERSION_KEY: "99", WRITER_KEY: "7.1"})
+    assert problem(written(other)) == (
+        f"unreadable: purgatory 7.1 wrote it in format 99, and this version, {__version__}, reads format "
+        f"{SCHEMA_VERSION}; install that version here"
+    )
+    unknown = table.replace_schema_metadata({VERSION_KEY: "99"})
+    assert "purgatory of another version wrote it in format 99" in problem(written(unknown))
+
+
+def test_a_column_that_came_later_is_null_in_a_file_that_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    older = segment(OPERATIONS, [operation()])
+    columns = OPERATIONS_SCHEMA.append(pa.field("shard", pa.int32()))
+    monkeypatch.setitem(SCHEMAS, OPERATIONS, columns)
+    assert problem(written(older)) == "unreadable: it has no column shard"
+    monkeypatch.setitem(LATER, OPERATIONS, frozenset({"shard"}))
+    newer = segment(OPERATIONS, [operation(shard=7)])
+    assert [row["shard"] for row in read(written(older)) + read(written(newer))] == [None, None, None, 7]
+    wrong = older.append_column("shard", pa.array(["7"]))
+    assert problem(written(wrong)) == "unreadable: its column shard is string, not int32"
 
 
 def test_a_broken_file_does_not_affect_other_files() -> None:
@@ -165,7 +185,9 @@ def test_a_lack_of_memory_is_not_an_error_of_the_file(
 
 
 def read_paths(*paths: Path) -> list[dict[str, Any]]:
-    files = pa.record_batch({"path": [str(path) for path in paths]})
+    files = pa.record_batch(
+        {"source": [path.name for path in paths], "path": [os.fsencode(path) for path in paths]}
+    )
     return [row for batch in read_files(OPERATIONS_TABLE, iter([files])) for row in batch.to_pylist()]
 
 
@@ -173,8 +195,8 @@ def test_files_are_read_by_their_paths(tmp_path: Path) -> None:
     good = tmp_path / "good.parquet"
     good.write_bytes(written(segment(OPERATIONS, [operation()])))
     about, row = read_paths(good)
-    assert (about["source"], about["position"]) == (str(good), None)
-    assert (row["source"], row["position"], row["operation_id"]) == (str(good), 0, 1)
+    assert (about["source"], about["position"]) == ("good.parquet", None)
+    assert (row["source"], row["position"], row["operation_id"]) == ("good.parquet", 0, 1)
 
 
 def test_a_file_that_is_too_large_for_a_worker_is_unreadable(
@@ -189,15 +211,44 @@ def test_a_file_that_is_too_large_for_a_worker_is_unreadable(
         r"^unreadable: decompressed, it has 1[0-9,]+ bytes, more than 9,000; split it into several files$"
     )
     with pytest.raises(UnreadableError, match=too_large):
-        rows_of(str(path), OPERATIONS_TABLE)
+        rows_in(content_of(str(path)), OPERATIONS_TABLE)
     monkeypatch.setattr(segments, "LARGEST", 100)
     size = f"{path.stat().st_size:,}"
     with pytest.raises(UnreadableError, match=f"^unreadable: it has {size} bytes, more than 100; split it"):
-        rows_of(str(path), OPERATIONS_TABLE)
+        content_of(str(path))
 
 
-def test_a_file_that_is_gone_or_that_the_system_refuses_to_read_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_the_system_refuses_to_read_is_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UnreadableError, match=r"^unreadable: Is a directory$"):
+        content_of(str(tmp_path))
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(UnreadableError, match=r"^unreadable: Permission denied$"):
+        content_of(__file__)
+
+
+def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        rows_of(f"{tmp_path}/none.parquet", OPERATIONS_TABLE)
-    with pytest.raises(IsADirectoryError):
-        rows_of(str(tmp_path), OPERATIONS_TABLE)
+        content_of(f"{tmp_path}/none.parquet")
+
+
+def test_a_file_that_has_a_column_twice_is_unreadable() -> None:
+    table = segment(OPERATIONS, [operation()])
+    twice = table.append_column("kind", table["kind"])
+    assert problem(written(twice)) == "unreadable: it has the column kind 2 times"
+    # A column that is not recorded may be there twice.
+    other = table.append_column("more", pa.array([1])).append_column("more", pa.array([1]))
+    assert len(read(written(other))) == 2
+
+
+def test_whatever_goes_wrong_with_a_file_is_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> pa.Table:
+        raise KeyError("no\udcffcolumn\nat all")
+
+    monkeypatch.setattr(pq, "ParquetFile", fail)
+    assert problem(b"") == r"unreadable: 'no\udcffcolumn\nat all'"

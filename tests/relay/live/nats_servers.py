@@ -64,7 +64,8 @@ class NatsServer(TransportServer):
         return NatsTransport(self.url_of(port or self.port))
 
     async def cut(self) -> int:
-        async with await nats.connect(self.url, user="sys", password="sys") as client:
+        options: dict[str, Any] = {"user": "sys", "password": "sys", "allow_reconnect": False}
+        async with await nats.connect(self.url, **options) as client:
             # Of a cluster, all servers with this name answer.
             request = json.dumps({"server_name": self.settings["server_name"]}).encode()
             listed = json.loads((await client.request("$SYS.REQ.SERVER.PING.CONNZ", request)).data)

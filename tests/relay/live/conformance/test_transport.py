@@ -117,7 +117,7 @@ async def test_a_connection_that_the_server_ends_ends_the_run_and_the_next_run_h
     server: FaultyServer,
 ) -> None:
     transport = server.transport()
-    with pytest.RaisesGroup(Exception):
+    with pytest.RaisesGroup(pytest.RaisesExc((ConnectionError, redis.ConnectionError))):
         async with running(transport):
             assert await server.cut() == 1
             await asyncio.Event().wait()
