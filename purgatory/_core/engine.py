@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Hashable, Iterable
+from contextvars import copy_context
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
@@ -214,9 +215,11 @@ class Engine:
         return operation
 
     def _observe(self, operation: Operation) -> None:
-        """Note when the operation is offered."""
+        """Note when the operation is offered, and in which context if an observer asks for it."""
         timing = Timing()
         timing.offered = self.timer.clock()
+        if self.observers.need_context:
+            timing.context = copy_context()
         operation._timing = timing
         if self.debugger is not None:
             self.check_thread()

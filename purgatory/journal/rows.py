@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from purgatory.journal.arrays import text
+from purgatory.errors import safe_text
 from purgatory.journal.table import Chunk, Table
 
 Recorded = TypeVar("Recorded", bound=tuple[Any, ...])
@@ -28,7 +28,7 @@ class Converter:
     """
 
     def __init__(self, node: str, epoch: float, run: int) -> None:
-        self._node = text(node)
+        self._node = safe_text(node)
         self._epoch = epoch
         self._run = run
         # The number of converted rows, by table.
