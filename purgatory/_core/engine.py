@@ -99,9 +99,8 @@ class Engine:
         # The loop and its thread, once it is open.
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread: i64 = 0
-        # Whether it takes operations.
+        # Whether it takes operations, and whether it is closing or closed and never takes any again.
         self.open = False
-        # Whether it is closing or closed, and never takes operations again.
         self.closing = False
         # The operations to which keys are being added, each in the try of the one before it.
         self._widened: list[Operation] = []

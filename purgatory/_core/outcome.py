@@ -87,11 +87,7 @@ class GivenFailure(Failure):
 
 @final
 class Given:
-    """What a call that ends an operation adds to the state.
-
-    For `complete`, that is the value which becomes the result. For a withdrawal by anything but `cancel`, it
-    is the cause, in words for the message of OperationWithdrawn.
-    """
+    """The value of `complete`, or the cause of a withdrawal, for the message of OperationWithdrawn."""
 
     __slots__ = ("value",)
 
