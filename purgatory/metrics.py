@@ -13,7 +13,7 @@ from purgatory import DelayedOperation, Purgatory
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
 from purgatory._figures.journal import LOST_ROWS, Journal, lost_rows
 from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
-from purgatory._figures.operations import FIGURES, LATENESS, OPERATIONS, WAITS, lateness
+from purgatory._figures.operations import ENDED_OPERATIONS, FIGURES, LATENESS, WAITS, lateness
 from purgatory._figures.relay import RELAY_FIGURES, Relaying
 from purgatory._figures.sources import Sources
 from purgatory.observer import OUTCOMES, Timing
@@ -162,11 +162,11 @@ def _families(sources: Sources) -> list[Exported]:
     families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
     for metric in dict.fromkeys(figure.metric for figure in sources.figures):
         family = CounterMetricFamily if metric.counter else GaugeMetricFamily
-        labels = ["purgatory", "outcome"] if metric is OPERATIONS else ["purgatory"]
+        labels = ["purgatory", "outcome"] if metric is ENDED_OPERATIONS else ["purgatory"]
         families[metric.name] = family(metric.name, metric.help, labels=labels)
     for name, values in sources.values():
         for figure, value in values:
-            labels = [name, figure.field] if figure.metric is OPERATIONS else [name]
+            labels = [name, figure.field] if figure.metric is ENDED_OPERATIONS else [name]
             families[figure.metric.name].add_metric(labels, value)
     return list(families.values())
 

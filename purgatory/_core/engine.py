@@ -487,7 +487,8 @@ class Engine:
 
         When the loop refuses to arm its timer, the operation keeps the old one.
         """
-        self.check_thread()
+        if thread_id() != self.thread:
+            self.check_thread()
         queue = self.queue
         level = queue.level
         if level == WRITING:

@@ -40,9 +40,8 @@ class Timing:
 
     `offered` and `ended` are seconds of the loop's time, by the clock that deadlines count from. (On uvloop
     that clock is more exact than ``loop.time()``.) It ends when the hooks have run. `tries` counts the calls
-    of `try_complete`, the first one included. `context` is the context of the offer, and is there only where
-    an observer asks for it (`ContextObserver`). Without a context, a Timing refers to nothing, so an observer
-    may keep it.
+    of `try_complete`, the first one included. `context` is the context of the offer, if a `ContextObserver`
+    asks for it. Without a context, a Timing refers to nothing, so an observer may keep it.
     """
 
     __slots__ = ("context", "ended", "offered", "tries")

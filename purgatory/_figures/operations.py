@@ -9,7 +9,7 @@ from purgatory._figures.figure import Figure, Metric
 
 _OPERATION: Final = "{operation}"
 
-OPERATIONS: Final = Metric(
+ENDED_OPERATIONS: Final = Metric(
     "purgatory_operations", "Operations that have ended.", "purgatory.operations", _OPERATION, counter=True
 )
 """The metric of all outcomes, with a label `outcome`."""
@@ -61,11 +61,11 @@ FIGURES: Final = (
         "Keys",
         Metric("purgatory_keys", "Keys that at least one operation watches.", "purgatory.key.count", "{key}"),
     ),
-    Figure("completed", "Completed", OPERATIONS, "Operations whose condition held."),
+    Figure("completed", "Completed", ENDED_OPERATIONS, "Operations whose condition held."),
     Figure(
         "expired",
         "Expired",
-        OPERATIONS,
+        ENDED_OPERATIONS,
         "Operations that ended at their timeout, or when the purgatory closed.",
     ),
     Figure(
@@ -92,8 +92,8 @@ FIGURES: Final = (
             counter=True,
         ),
     ),
-    Figure("cancelled", "Cancelled", OPERATIONS, "Operations that were withdrawn."),
-    Figure("failed", "Failed", OPERATIONS, "Operations that an exception in one of their hooks ended."),
+    Figure("cancelled", "Cancelled", ENDED_OPERATIONS, "Operations that were withdrawn."),
+    Figure("failed", "Failed", ENDED_OPERATIONS, "Operations that an exception in one of their hooks ended."),
     Figure(
         "refused",
         "Refused",

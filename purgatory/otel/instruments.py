@@ -20,7 +20,7 @@ from purgatory import Purgatory, __version__
 from purgatory._figures.figure import Metric
 from purgatory._figures.journal import LOST_ROWS, Journal, lost_rows
 from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
-from purgatory._figures.operations import FIGURES, OPERATIONS
+from purgatory._figures.operations import ENDED_OPERATIONS, FIGURES
 from purgatory._figures.relay import RELAY_FIGURES, Relaying
 from purgatory._figures.sources import Sources
 from purgatory.otel.attributes import NAME, OUTCOME, SCOPE, TABLE
@@ -134,7 +134,9 @@ def _lost_rows(journal: Journal, options: CallbackOptions) -> list[Observation]:
 
 def _values(sources: Sources, metric: Metric, options: CallbackOptions) -> list[Observation]:
     return [
-        Observation(value, {NAME: name, OUTCOME: figure.field} if metric is OPERATIONS else {NAME: name})
+        Observation(
+            value, {NAME: name, OUTCOME: figure.field} if metric is ENDED_OPERATIONS else {NAME: name}
+        )
         for name, values in sources.values()
         for figure, value in values
         if figure.metric is metric

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from purgatory import Purgatory
 from purgatory._figures.journal import LOST_ROWS
 from purgatory._figures.messages import MESSAGE_FIGURES
-from purgatory._figures.operations import FIGURES, OPERATIONS
+from purgatory._figures.operations import ENDED_OPERATIONS, FIGURES
 from purgatory._figures.relay import RELAY_FIGURES
 from purgatory.metrics import DelayedCollector, PurgatoryCollector, RelayCollector
 from purgatory.otel import DelayedInstruments, PurgatoryInstruments, RelayInstruments
@@ -58,7 +58,7 @@ def test_each_figure_of_prometheus_is_an_instrument_with_the_same_value(
         metric = figure.metric
         name = metric.name + ("_total" if metric.counter else "")
         labels, attributes = {"purgatory": "polls"}, {"purgatory_name": "polls"}
-        if metric is OPERATIONS:
+        if metric is ENDED_OPERATIONS:
             labels["outcome"] = attributes["purgatory_operation_outcome"] = figure.field
         value = collected.value(metric.instrument, **attributes)
         assert value is not None
