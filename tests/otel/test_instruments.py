@@ -84,8 +84,8 @@ def test_names_units_and_kinds_follow_the_semantic_conventions(
         assert metric.description
         is_counter = isinstance(metric.data, Sum) and metric.data.is_monotonic
         assert is_counter or not name.endswith("s"), "only counters have plurals"
-        assert isinstance(metric.data, Sum) or metric.unit == "s", "only what cannot be added up is a gauge"
         assert isinstance(metric.data, Sum | Gauge)
+        assert isinstance(metric.data, Gauge) == (metric.unit == "s"), "only a time cannot be added up"
         for point in metric.data.data_points:
             assert all(key.startswith("purgatory.") for key in point.attributes or {})
 
