@@ -235,7 +235,7 @@ $(VENV)/.pyright: $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.core-test: $(VENV)/.build
-	$(INSTALL) --extra journal --extra metrics --extra nats --extra postgres --extra redis --extra uvloop --group core-test
+	$(INSTALL) --extra journal --extra metrics --extra nats --extra otel --extra postgres --extra redis --extra uvloop --group core-test
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.build

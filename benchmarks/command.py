@@ -35,7 +35,7 @@ SUITES = {
     "delayed": "durable delayed messages beside SQLite, Redis and NATS; three designs of a delay service",
     "relay": "signals between processes, a resync of what is watched, and PostgreSQL's NOTIFY",
     "signals": "signals between four workers over each transport, beside three libraries for Redis",
-    "journal": "the cost of a journal, and of metrics",
+    "journal": "the cost of a journal, of metrics and of traces",
     "dashboard": "the cost of a view of the dashboard",
     "collector": "the garbage collector's part of parking",
     "wheel-size": "which wheel size is the fastest",

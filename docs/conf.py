@@ -65,8 +65,11 @@ nitpick_ignore_regex = [
     # What the tests put in the place of the disk.
     ("py:class", r"purgatory\.delayed\.storage\.disk\.Disk"),
     # Other projects' names are links where their inventories can be fetched, and plain text offline.
-    ("py:.*", r"(anyio|asyncio|asyncpg|collections|datetime|os|prometheus_client|redis|starlette)\..*"),
-    ("py:.*", r"Connection|TaskStatus"),
+    (
+        "py:.*",
+        r"(anyio|asyncio|asyncpg|collections|datetime|opentelemetry|os|prometheus_client|redis|starlette)\..*",
+    ),
+    ("py:.*", r"Connection|Context|TaskStatus"),
 ]
 
 # Links into other projects' documentation. When an inventory cannot be fetched, Sphinx takes the next

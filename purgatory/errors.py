@@ -1,4 +1,4 @@
-"""The library's own errors, and how messages show a user's object.
+"""The library's own errors, and how messages and files show a user's object.
 
 Wrong arguments raise ValueError, TypeError or RuntimeError.
 """
@@ -69,6 +69,20 @@ def safe_repr(subject: object) -> str:
         return repr(subject)
     except (Exception, asyncio.CancelledError) as error:
         return f"<{type(subject).__name__}, whose repr() raised {type(error).__name__}>"
+
+
+def safe_text(subject: object) -> str:
+    """The str() of `subject` as text that UTF-8 can encode. Never raises.
+
+    For what leaves the process. Code points that UTF-8 does not allow are escaped. If str() of the subject
+    raises, the text says so.
+    """
+    try:
+        text = str(subject)
+    except (Exception, asyncio.CancelledError) as error:
+        text = f"<{type(subject).__name__} whose str() raised {type(error).__name__}>"
+    # A subclass of str may override encode().
+    return str.encode(text, "utf-8", "backslashreplace").decode()
 
 
 def own_error(error: BaseException, who: str) -> BaseException:

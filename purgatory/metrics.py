@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.core import Metric as Exported
 from prometheus_client.registry import Collector
 
 from purgatory import DelayedOperation, Purgatory
-from purgatory._figures.figure import Metric
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
+from purgatory._figures.journal import LOST_ROWS, Journal, lost_rows
 from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
-from purgatory._figures.operations import FIGURES, OPERATIONS
+from purgatory._figures.operations import ENDED_OPERATIONS, FIGURES, LATENESS, WAITS, lateness
 from purgatory._figures.relay import RELAY_FIGURES, Relaying
-from purgatory.errors import PurgatoryNotOpen
+from purgatory._figures.sources import Sources
 from purgatory.observer import OUTCOMES, Timing
-
-
-class Journal(Protocol):
-    """A journal that counts the rows it has lost."""
-
-    @property
-    def lost_operations(self) -> int: ...
-
-    @property
-    def lost_checks(self) -> int: ...
 
 
 class PurgatoryCollector(Collector):
@@ -37,77 +26,57 @@ class PurgatoryCollector(Collector):
     collector also observes the purgatory from then on, and exports how long its operations waited and how
     late they expired. With a `journal`, it also exports how many rows the journal has lost.
 
-    The only labels are names of purgatories, outcomes and tables: a key never becomes a label. The loop
-    spends less than a microsecond for each operation that ends (`python -m benchmarks journal`). The scrape
-    does all other work, and may run in any thread. The figures of one scrape do not belong to one instant:
-    each figure is correct, but an operation that ends during the scrape may be in one figure and not yet in
-    another.
+    The only labels are names of purgatories, outcomes and tables: a key never becomes a label. In a name,
+    code points that UTF-8 does not allow are escaped. The loop spends less than a microsecond for each
+    operation that ends (`python -m benchmarks journal`). The scrape does all other work, and may run in any
+    thread. The figures of one scrape do not belong to one instant: each figure is correct, but an operation
+    that ends during the scrape may be in one figure and not yet in another.
 
-    Raises ValueError if two purgatories have the same name: their figures would be one series.
+    Raises ValueError if two open purgatories have the same name: their figures would be one series.
     """
 
     def __init__(self, *purgatories: Purgatory, journal: Journal | None = None) -> None:
-        self._purgatories: dict[str, tuple[Purgatory, HistogramObserver]] = {}
+        self._purgatories = Sources(FIGURES)
+        self._observers: dict[str, HistogramObserver] = {}
         self._journal = journal
         for purgatory in purgatories:
             self.add(purgatory)
 
     def __repr__(self) -> str:
-        return f"<PurgatoryCollector {list(self._purgatories)}>"
+        return f"<PurgatoryCollector {self._purgatories}>"
 
     def add(self, purgatory: Purgatory) -> None:
-        """Export one more purgatory. Raises ValueError if another purgatory has the same name."""
-        if purgatory.name in self._purgatories:
-            raise ValueError(
-                f"a purgatory {purgatory.name!r} is collected already: give each purgatory a name of its own"
-            )
-        observer = HistogramObserver()
-        self._purgatories[purgatory.name] = purgatory, observer
-        purgatory.add_observer(observer)
+        """Export one more purgatory. It takes the place of a closed purgatory of the same name.
+
+        The counters and the histograms of that name then go on. Raises ValueError if an open purgatory has
+        the same name.
+        """
+        name = self._purgatories.add(purgatory, purgatory)
+        purgatory.add_observer(self._observers.setdefault(name, HistogramObserver()))
+
+    def remove(self, purgatory: Purgatory) -> bool:
+        """Stop exporting and observing `purgatory`. False if it is not exported."""
+        name = self._purgatories.remove(purgatory)
+        return name is not None and purgatory.remove_observer(self._observers.pop(name))
 
     def collect(self) -> Iterator[Exported]:
         """All metrics as they are now. Any thread may call it."""
-        yield from self._figures()
+        yield from _families(self._purgatories)
         yield from self._histograms()
         if self._journal is not None:
-            lost = CounterMetricFamily(
-                "purgatory_journal_lost_rows", "Rows that the journal has lost.", labels=["table"]
-            )
-            lost.add_metric(["operations"], self._journal.lost_operations)
-            lost.add_metric(["checks"], self._journal.lost_checks)
+            lost = CounterMetricFamily(LOST_ROWS.name, LOST_ROWS.help, labels=["table"])
+            for table, rows in lost_rows(self._journal).items():
+                lost.add_metric([table], rows)
             yield lost
 
     # A registry calls `describe` to learn the names of the metrics. It refuses a second collector with these
     # names.
     describe = collect
 
-    def _figures(self) -> list[Exported]:
-        families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
-        for metric in dict.fromkeys(figure.metric for figure in FIGURES):
-            labels = ["purgatory", "outcome"] if metric is OPERATIONS else ["purgatory"]
-            families[metric.name] = _family(metric, labels)
-        for name, (purgatory, _) in list(self._purgatories.items()):
-            statistics = purgatory.statistics()
-            for figure in FIGURES:
-                values = [name, figure.field] if figure.metric is OPERATIONS else [name]
-                value = getattr(statistics, figure.field)
-                # The value is None if the purgatory has no limit.
-                if value is not None:
-                    families[figure.metric.name].add_metric(values, value)
-        return list(families.values())
-
     def _histograms(self) -> list[Exported]:
-        waits = HistogramMetricFamily(
-            "purgatory_wait_seconds",
-            "Time from offering an operation until its hooks had run.",
-            labels=["purgatory", "outcome"],
-        )
-        lateness = HistogramMetricFamily(
-            "purgatory_lateness_seconds",
-            "Time from the deadline of an expired operation until its hooks had run.",
-            labels=["purgatory"],
-        )
-        for name, (_, observer) in list(self._purgatories.items()):
+        waits = HistogramMetricFamily(WAITS.name, WAITS.help, labels=["purgatory", "outcome"])
+        lateness = HistogramMetricFamily(LATENESS.name, LATENESS.help, labels=["purgatory"])
+        for name, observer in list(self._observers.items()):
             for outcome, histogram in observer.waits.items():
                 waits.add_metric([name, outcome], *exposition(histogram))
             lateness.add_metric([name], *exposition(observer.lateness))
@@ -125,23 +94,27 @@ class DelayedCollector(Collector):
     """
 
     def __init__(self, *stores: MessageStore) -> None:
-        self._stores = {store.purgatory.name: store for store in stores}
-        if len(self._stores) < len(stores):
-            raise ValueError("two stores have the same name: give each DelayedMessages a name of its own")
+        self._stores = Sources(MESSAGE_FIGURES)
+        for store in stores:
+            self.add(store)
 
     def __repr__(self) -> str:
-        return f"<DelayedCollector {list(self._stores)}>"
+        return f"<DelayedCollector {self._stores}>"
+
+    def add(self, store: MessageStore) -> None:
+        """Export one more store. It takes the place of a closed store of the same name.
+
+        The counters of that name then go on. Raises ValueError if an open store has the same name.
+        """
+        self._stores.add(store, store.purgatory)
+
+    def remove(self, store: MessageStore) -> bool:
+        """Stop exporting `store`. False if it is not exported."""
+        return self._stores.remove(store) is not None
 
     def collect(self) -> Iterator[Exported]:
         """All metrics as they are now. Any thread may call it."""
-        families = {figure.field: _family(figure.metric, ["purgatory"]) for figure in MESSAGE_FIGURES}
-        for name, store in self._stores.items():
-            # A store that was never opened has counted nothing.
-            with suppress(PurgatoryNotOpen):
-                statistics = store.statistics()
-                for field, family in families.items():
-                    family.add_metric([name], getattr(statistics, field))
-        yield from families.values()
+        yield from _families(self._stores)
 
     # A registry calls `describe` to learn the names of the metrics. It refuses a second collector with these
     # names.
@@ -158,33 +131,44 @@ class RelayCollector(Collector):
     """
 
     def __init__(self, *relays: Relaying) -> None:
-        self._relays = {relay.purgatory.name: relay for relay in relays}
-        if len(self._relays) < len(relays):
-            raise ValueError("two relays have purgatories of the same name: give each a name of its own")
+        self._relays = Sources(RELAY_FIGURES)
+        for relay in relays:
+            self.add(relay)
 
     def __repr__(self) -> str:
-        return f"<RelayCollector {list(self._relays)}>"
+        return f"<RelayCollector {self._relays}>"
+
+    def add(self, relay: Relaying) -> None:
+        """Export one more relay. It takes the place of a relay of the same name whose purgatory is closed.
+
+        The counters of that name then go on. Raises ValueError if the purgatory of the other relay is open.
+        """
+        self._relays.add(relay, relay.purgatory)
+
+    def remove(self, relay: Relaying) -> bool:
+        """Stop exporting `relay`. False if it is not exported."""
+        return self._relays.remove(relay) is not None
 
     def collect(self) -> Iterator[Exported]:
         """All metrics as they are now. Any thread may call it."""
-        families = {figure.field: _family(figure.metric, ["purgatory"]) for figure in RELAY_FIGURES}
-        for name, relay in self._relays.items():
-            statistics = relay.statistics()
-            for field, family in families.items():
-                value = getattr(statistics, field)
-                # The value is None before the first heartbeat.
-                if value is not None:
-                    family.add_metric([name], value)
-        yield from families.values()
+        yield from _families(self._relays)
 
     # A registry calls `describe` to learn the names of the metrics. It refuses a second collector with these
     # names.
     describe = collect
 
 
-def _family(metric: Metric, labels: list[str]) -> CounterMetricFamily | GaugeMetricFamily:
-    family = CounterMetricFamily if metric.counter else GaugeMetricFamily
-    return family(metric.name, metric.help, labels=labels)
+def _families(sources: Sources) -> list[Exported]:
+    families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    for metric in dict.fromkeys(figure.metric for figure in sources.figures):
+        family = CounterMetricFamily if metric.counter else GaugeMetricFamily
+        labels = ["purgatory", "outcome"] if metric is ENDED_OPERATIONS else ["purgatory"]
+        families[metric.name] = family(metric.name, metric.help, labels=labels)
+    for name, values in sources.values():
+        for figure, value in values:
+            labels = [name, figure.field] if figure.metric is ENDED_OPERATIONS else [name]
+            families[figure.metric.name].add_metric(labels, value)
+    return list(families.values())
 
 
 class HistogramObserver:
@@ -202,10 +186,9 @@ class HistogramObserver:
         outcome = operation.state._value_
         self.waits[outcome].count(timing.ended - timing.offered)
         if outcome == "expired":
-            deadline = operation.deadline
-            # An operation has no lateness when closing ended it, or when its timeout was zero.
-            if deadline is not None and timing.ended >= deadline:
-                self.lateness.count(timing.ended - deadline)
+            late = lateness(operation, timing.ended)
+            if late is not None:
+                self.lateness.count(late)
 
     def key_checked(self, purgatory: str, key: Hashable, tried: int, completed: int, at: float) -> None:
         """Do nothing: no metric shows checks."""

@@ -13,6 +13,7 @@ from purgatory._core.watchers import keys_at
 from purgatory.delayed_operation import DelayedOperation
 
 __all__ = [
+    "ContextObserver",
     "KeyObserver",
     "Observer",
     "Timing",
@@ -40,6 +41,16 @@ class Observer(Protocol):
 
         The check was over at the time `at`, in seconds by the clock of a `Timing`.
         """
+
+
+class ContextObserver(Observer, Protocol):
+    """An observer that needs to know in which context each operation was offered, such as one that traces.
+
+    When its `needs_context` is true as it is added, `Timing.context` is a copy of that context: of the
+    `contextvars` of the task that offered the operation. A purgatory without such an observer copies nothing.
+    """
+
+    needs_context: bool
 
 
 class KeyObserver(Protocol):

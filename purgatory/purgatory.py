@@ -213,8 +213,9 @@ class Purgatory(SynchronousPurgatory):
 
         The first observer is not told of operations that wait already, because nobody noted when they came.
         """
-        self._engine.observers.all += (observer,)
-        self._engine.observed = True
+        engine = self._engine
+        engine.observers.tell((*engine.observers.all, observer))
+        engine.observed = True
 
     def remove_observer(self, observer: Observer) -> bool:
         """Tell `observer` nothing any more. False when it is none of the observers."""
@@ -222,7 +223,7 @@ class Purgatory(SynchronousPurgatory):
         engine = self._engine
         others = tuple([each for each in engine.observers.all if each is not observer])
         removed = len(others) < len(engine.observers.all)
-        engine.observers.all = others
+        engine.observers.tell(others)
         engine.observed = bool(others) or engine.debugger is not None
         return removed
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from prometheus_client import start_http_server
+from prometheus_client import generate_latest, start_http_server
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from purgatory import DelayedValue, Purgatory, PurgatoryFull
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS
 from purgatory._figures.operations import FIGURES
 from purgatory.journal import JournalWriter
-from purgatory.metrics import HistogramObserver, PurgatoryCollector
+from purgatory.metrics import DelayedCollector, HistogramObserver, PurgatoryCollector, RelayCollector
 from purgatory.observer import OUTCOMES, Observer
 from purgatory.testing import ManualClock
 from tests.operations import Gate, raising
-from tests.scrape import LossyJournal, Scrape
+from tests.scrape import FakeMessages, FakeRelay, LossyJournal, Scrape
 
 
 @pytest.fixture
@@ -222,6 +223,88 @@ def test_two_purgatories_of_the_same_name_are_refused(clock: ManualClock) -> Non
         PurgatoryCollector(clock.purgatory("same"), clock.purgatory("same"))
 
 
+async def test_a_purgatory_that_is_made_again_after_closing_goes_on_with_the_counts_of_the_old_one(
+    collector: PurgatoryCollector, scrape: Scrape
+) -> None:
+    for _ in range(3):
+        async with Purgatory("restarted") as purgatory:
+            collector.add(purgatory)
+            purgatory.try_complete_else_watch(Gate(opened=True), ["a"])
+            purgatory.try_complete_else_watch(Gate(60), ["a"])
+            assert scrape.value("purgatory_pending", purgatory="restarted") == 1
+    ended = {
+        outcome: scrape.value("purgatory_operations_total", purgatory="restarted", outcome=outcome)
+        for outcome in OUTCOMES
+    }
+    assert ended == {"completed": 3, "expired": 3, "cancelled": 0, "failed": 0}
+    waits = {"purgatory": "restarted", "outcome": "completed"}
+    assert scrape.value("purgatory_wait_seconds_count", **waits) == 3
+    assert scrape.value("purgatory_pending", purgatory="restarted") == 0
+
+
+async def test_the_place_of_a_purgatory_is_free_when_its_closing_has_ended_all_operations(
+    collector: PurgatoryCollector, scrape: Scrape
+) -> None:
+    new, refused = Purgatory("closing"), []
+
+    def add_early() -> None:
+        with pytest.raises(ValueError, match="'closing' is collected already"):
+            collector.add(new)
+        refused.append(new)
+
+    async with Purgatory("closing") as purgatory:
+        collector.add(purgatory)
+        purgatory.try_complete_else_watch(Gate(60, expiring=add_early), ["a"])
+        purgatory.try_complete_else_watch(Gate(60), ["a"])
+    assert refused == [new]
+    collector.add(new)
+    expired = {"purgatory": "closing", "outcome": "expired"}
+    assert scrape.value("purgatory_operations_total", **expired) == 2
+
+
+def test_a_purgatory_that_is_removed_is_neither_exported_nor_observed(
+    clock: ManualClock, collector: PurgatoryCollector, polls: Purgatory, scrape: Scrape
+) -> None:
+    polls.try_complete_else_watch(Gate(opened=True), ["a"])
+    assert collector.remove(polls)
+    assert not collector.remove(polls)
+    assert scrape.value("purgatory_pending", purgatory="polls") is None
+    assert scrape.value("purgatory_wait_seconds_count", purgatory="polls", outcome="completed") is None
+    assert polls._engine.observers.all == ()
+
+    again = clock.purgatory("polls")
+    collector.add(again)
+    again.try_complete_else_watch(Gate(opened=True), ["a"])
+    completed = {"purgatory": "polls", "outcome": "completed"}
+    assert scrape.value("purgatory_operations_total", **completed) == 1
+    assert scrape.value("purgatory_wait_seconds_count", **completed) == 1
+
+
+def test_a_purgatory_of_the_same_name_as_another_one_cannot_be_removed_in_its_place(
+    clock: ManualClock, collector: PurgatoryCollector, polls: Purgatory, scrape: Scrape
+) -> None:
+    assert not collector.remove(clock.purgatory("polls"))
+    assert scrape.value("purgatory_pending", purgatory="polls") == 0
+
+
+async def test_a_store_or_a_relay_that_is_made_again_goes_on_with_the_counts_of_the_old_one() -> None:
+    stores, relays = DelayedCollector(), RelayCollector()
+    scrape = Scrape(stores)
+    scrape.registry.register(relays)
+    for _ in range(2):
+        async with Purgatory("restarted") as purgatory:
+            store, relay = FakeMessages(purgatory), FakeRelay(purgatory)
+            stores.add(store)
+            relays.add(relay)
+    assert scrape.value("purgatory_delayed_scheduled_total", purgatory="restarted") == 2 * 1
+    assert scrape.value("purgatory_delayed_retrying", purgatory="restarted") == 6
+    assert scrape.value("purgatory_relay_connections_total", purgatory="restarted") == 2 * 3
+    assert scrape.value("purgatory_relay_connected", purgatory="restarted") == 1
+    assert (stores.remove(store), relays.remove(relay)) == (True, True)
+    assert (stores.remove(store), relays.remove(relay)) == (False, False)
+    assert scrape.series() == {}
+
+
 def test_a_second_collector_is_refused_by_its_registry(scrape: Scrape) -> None:
     with pytest.raises(ValueError, match="Duplicated"):
         scrape.registry.register(PurgatoryCollector())
@@ -330,3 +413,24 @@ def samples(text: str) -> dict[tuple[str, str | None, str | None], float]:
         for metric in text_string_to_metric_families(text)
         for sample in metric.samples
     }
+
+
+COLLECTORS: list[Callable[[Purgatory], Collector]] = [
+    PurgatoryCollector,
+    lambda purgatory: DelayedCollector(FakeMessages(purgatory)),
+    lambda purgatory: RelayCollector(FakeRelay(purgatory)),
+]
+
+
+@pytest.mark.parametrize("collector_of", COLLECTORS)
+def test_a_name_that_utf_8_cannot_encode_is_escaped(
+    clock: ManualClock, collector_of: Callable[[Purgatory], Collector]
+) -> None:
+    scrape = Scrape(collector_of(clock.purgatory("caf\udce9")))
+    text = generate_latest(scrape.registry).decode()
+    names = {
+        sample.labels["purgatory"]
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert names == {r"caf\udce9"}

@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from purgatory._figures.journal import LOST_ROWS
+from purgatory._figures.messages import MESSAGE_FIGURES
+from purgatory._figures.operations import FIGURES, LATENESS, WAITS
+from purgatory._figures.relay import RELAY_FIGURES
 from purgatory.metrics import DelayedCollector, PurgatoryCollector, RelayCollector
 from purgatory.observer import OUTCOMES
 from purgatory.testing import ManualClock
@@ -132,6 +136,17 @@ def test_the_page_lists_every_metric_with_its_type_and_labels() -> None:
         for metric in all_metrics().collect()
     }
     assert set(rows) == exported
+
+
+def test_the_page_has_the_instrument_and_the_unit_of_each_metric() -> None:
+    rows = re.findall(
+        r"^\| `(purgatory_\w+)` .*? \| `(purgatory\.\S+)`, `(\S+)` \|", PAGE, flags=re.MULTILINE
+    )
+    figures = [figure.metric for figure in (*FIGURES, *MESSAGE_FIGURES, *RELAY_FIGURES)]
+    assert set(rows) == {
+        (metric.name + ("_total" if metric.counter else ""), metric.instrument, metric.unit)
+        for metric in (*figures, WAITS, LATENESS, LOST_ROWS)
+    }
 
 
 def alerts() -> list[str]:

@@ -1,4 +1,4 @@
-"""The cost to record or count an operation: for the loop, and for the thread of the journal's writer."""
+"""The cost to record or count an operation: for the loop, and for the threads that write or send it."""
 
 import statistics
 import tempfile
@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from benchmarks.designs.alternative import TIMEOUT, WAITS_PER_KEY, Tally, signals, targets
 from benchmarks.designs.purgatory_waits import PurgatoryCallback
@@ -21,6 +25,7 @@ from purgatory.journal import JournalWriter
 from purgatory.journal.schema import GAPS
 from purgatory.metrics import HistogramObserver
 from purgatory.observer import Observer, Timing
+from purgatory.otel import WaitHistograms, WaitSpans
 
 # So many are parked, then completed, then the loop iterates.
 AT_A_TIME = 1_000
@@ -49,6 +54,30 @@ async def written() -> AsyncIterator[Observer]:
             raise AssertionError(f"the disk is too slow for this: {gaps}")
 
 
+@asynccontextmanager
+async def histograms() -> AsyncIterator[Observer]:
+    """The histograms of OpenTelemetry, which nobody collects."""
+    provider = MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False)
+    yield WaitHistograms(provider)
+    provider.shutdown()
+
+
+class Discarding(SpanExporter):
+    """Sends the spans nowhere."""
+
+    def export(self, spans: object) -> SpanExportResult:
+        return SpanExportResult.SUCCESS
+
+
+@asynccontextmanager
+async def spans() -> AsyncIterator[Observer]:
+    """The spans of OpenTelemetry. All are sampled, and discarded in the thread that would send them."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(Discarding()))
+    yield WaitSpans(provider)
+    provider.shutdown()
+
+
 Observed = Callable[[], AbstractAsyncContextManager[Observer | None]]
 # Each makes an observer, or none, for the length of a block.
 OBSERVED: dict[str, Observed] = {
@@ -57,10 +86,18 @@ OBSERVED: dict[str, Observed] = {
     # The observer of a `PurgatoryCollector`.
     "purgatory, metrics": lambda: nullcontext(HistogramObserver()),
     "purgatory, journal": written,
+    "purgatory, OpenTelemetry histograms": histograms,
+    "purgatory, OpenTelemetry spans": spans,
 }
 
 
-@benchmark("journal", "cost of a journal, and of metrics", (100_000,), (100_000, 1_000_000), time_limit=40.0)
+@benchmark(
+    "journal",
+    "cost of a journal, metrics and traces",
+    (100_000,),
+    (100_000, 1_000_000),
+    time_limit=40.0,
+)
 def journal(setting: Setting) -> Parts:
     headline = setting.sizes[0]
     yield Table(
@@ -71,12 +108,15 @@ def journal(setting: Setting) -> Parts:
     )
     yield Table(
         f"What of it is added, and what other threads take, of {headline:,}: microseconds each",
-        spreads(headline, added_us="added", thread_us="writer's thread"),
-        "Added: to the same without observers, measured in turns. The writer's thread: until "
-        "all is on the disk.",
+        spreads(headline, added_us="added", thread_us="other threads"),
+        "Added: to the same without observers, measured in turns. Other threads: the journal's, until all is "
+        "on the disk, and the one that sends spans.",
     )
     sections = (("one key", 1), ("three keys", 3))
     for build, (section, keys), name in product(setting.builds, sections, OBSERVED):
+        # These record nothing of the keys.
+        if keys > 1 and "OpenTelemetry" in name:
+            continue
         once = partial(measure, setting.loop, OBSERVED[name], keys)
         measured = partial(at_sizes, setting.sizes, once, ["loop_us"])
         yield Case(f"{build}, {section}", name, measured, build)

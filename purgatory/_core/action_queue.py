@@ -45,8 +45,8 @@ TRYING: Final = 1
 SETTLING: Final = 2
 WRITING: Final = 3
 
-# So many checks in a row may each be asked for by the one before it, while nothing ends. Debug mode reports
-# the fourth one already: two conditions that check each other's key have asked twice by then.
+# So many checks in a row may each be asked for by the check before it, while nothing ends. Debug mode reports
+# the fourth one: two conditions that check each other's key have asked twice by then.
 ROUNDS: Final = 100
 DEBUG_ROUNDS: Final = 3
 
@@ -83,7 +83,6 @@ class ActionQueue:
         # A weak reference, because the table below would keep every loop alive.
         self._loop = weakref.ref(loop)
         self.level: i64 = IDLE
-        # Whether anything waits.
         self.waiting = False
         # The round of the check that is under way, and 0 for the outermost one, and when something has ended.
         self.round: i64 = 0
@@ -212,7 +211,8 @@ class ActionQueue:
         if not self._checks:
             self._asked.clear()
         try:
-            return check.checker.run_check(check.key, check.limit)
+            place = check.checker.engine.watchers.on(check.key)
+            return check.checker.run(check.key, place, check.limit)
         except Exception as error:
             # The key was good when it was asked for, and now it raises. Others go on.
             check.checker.engine.reporter.report(f"the check of {safe_repr(check.key)} failed", error)

@@ -87,17 +87,13 @@ class Checker:
         completed: i64 = 0
         whole = False
         try:
-            completed = self._pass(key, place, limit)
+            completed = self.run(key, place, limit)
             whole = True
         finally:
             completed += queue.leave(IDLE, whole)
         return completed
 
-    def run_check(self, key: Hashable, limit: i64) -> int:
-        """Do a check that has waited. Returns how many operations have completed."""
-        return self._pass(key, self.engine.watchers.on(key), limit)
-
-    def _pass(self, key: Hashable, place: Any, limit: i64) -> int:
+    def run(self, key: Hashable, place: Any, limit: i64) -> int:
         """Try the operations that watch `key`, from the first one at `place`, until `limit` have completed.
 
         Returns how many have. An operation that is parked during the pass does not belong to it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Hashable, Iterable
+from contextvars import copy_context
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
@@ -98,9 +99,8 @@ class Engine:
         # The loop and its thread, once it is open.
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread: i64 = 0
-        # Whether it takes operations.
+        # Whether it takes operations, and whether it is closing or closed and never takes any again.
         self.open = False
-        # Whether it is closing or closed, and never takes operations again.
         self.closing = False
         # The operations to which keys are being added, each in the try of the one before it.
         self._widened: list[Operation] = []
@@ -214,9 +214,11 @@ class Engine:
         return operation
 
     def _observe(self, operation: Operation) -> None:
-        """Note when the operation is offered."""
+        """Note when the operation is offered, and in which context if an observer asks for it."""
         timing = Timing()
         timing.offered = self.timer.clock()
+        if self.observers.need_context:
+            timing.context = copy_context()
         operation._timing = timing
         if self.debugger is not None:
             self.check_thread()
@@ -485,7 +487,8 @@ class Engine:
 
         When the loop refuses to arm its timer, the operation keeps the old one.
         """
-        self.check_thread()
+        if thread_id() != self.thread:
+            self.check_thread()
         queue = self.queue
         level = queue.level
         if level == WRITING:

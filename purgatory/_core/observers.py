@@ -23,7 +23,13 @@ class Observers:
         self._name = name
         self._timer = timer
         self._reporter = reporter
+        self.tell(observers)
+
+    def tell(self, observers: tuple[Observer, ...]) -> None:
+        """Tell these, and no others, from now on."""
         self.all = observers
+        # Whether one of them asks for the context of each offer.
+        self.need_context = any(getattr(observer, "needs_context", False) for observer in observers)
 
     def ended(self, operation: Operation) -> None:
         """Tell them that `operation` has ended."""

@@ -303,7 +303,6 @@ def named(keys: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
 def _seconds(timeout: Any, name: str = "timeout") -> float:
     # Any, because a compiled float takes no int that is too large for it.
     if type(timeout) is float:
-        # Mostly it is one. This saves the calls below.
         given: float = timeout
         if given == given:
             return given

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextvars import Context
     from types import TracebackType
 
 
@@ -39,12 +40,14 @@ class Timing:
 
     `offered` and `ended` are seconds of the loop's time, by the clock that deadlines count from. (On uvloop
     that clock is more exact than ``loop.time()``.) It ends when the hooks have run. `tries` counts the calls
-    of `try_complete`, the first one included. A Timing refers to nothing, so an observer may keep it.
+    of `try_complete`, the first one included. `context` is the context of the offer, if a `ContextObserver`
+    asks for it. Without a context, a Timing refers to nothing, so an observer may keep it.
     """
 
-    __slots__ = ("ended", "offered", "tries")
+    __slots__ = ("context", "ended", "offered", "tries")
 
     # The engine sets them. An __init__ would double the cost of the interpreted core.
+    context: Context
     offered: float
     ended: float
     tries: int
@@ -83,11 +86,7 @@ class GivenFailure(Failure):
 
 @final
 class Given:
-    """What a call that ends an operation adds to the state.
-
-    For `complete`, that is the value which becomes the result. For a withdrawal by anything but `cancel`, it
-    is the cause, in words for the message of OperationWithdrawn.
-    """
+    """The value of `complete`, or the cause of a withdrawal, for the message of OperationWithdrawn."""
 
     __slots__ = ("value",)
 

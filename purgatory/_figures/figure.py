@@ -7,10 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of Prometheus. The name of a counter is without the suffix ``_total``."""
+    """A metric of Prometheus, and the instrument of OpenTelemetry that shows the same.
+
+    The `name` for Prometheus is without the suffix ``_total`` of a counter. The name of the `instrument` and
+    its `unit` follow the semantic conventions of OpenTelemetry.
+    """
 
     name: str
     help: str
+    instrument: str
+    unit: str
     counter: bool = False
 
 

@@ -22,33 +22,41 @@ class MessageStore(Protocol):
         raise NotImplementedError
 
 
-def _counter(field: str, title: str, help: str) -> Figure:
-    return Figure(field, title, Metric(f"purgatory_delayed_{field}", help, counter=True))
+def _counter(field: str, title: str, help: str, instrument: str, unit: str) -> Figure:
+    metric = Metric(f"purgatory_delayed_{field}", help, f"purgatory.delayed.{instrument}", unit, counter=True)
+    return Figure(field, title, metric)
+
+
+def _gauge(field: str, title: str, help: str, instrument: str, unit: str) -> Figure:
+    metric = Metric(f"purgatory_delayed_{field}", help, f"purgatory.delayed.{instrument}", unit)
+    return Figure(field, title, metric)
 
 
 MESSAGE_FIGURES: Final = (
-    _counter("scheduled", "Scheduled", "Messages that were scheduled."),
-    _counter("delivered", "Delivered", "Messages that were delivered."),
-    _counter("cancelled", "Cancelled", "Messages that were cancelled."),
-    _counter("failures", "Failed attempts", "Failed attempts to deliver a message."),
-    _counter("dead", "Dead letters", "Messages that went to the dead letters."),
-    Figure(
-        "retrying",
-        "Retrying",
-        Metric("purgatory_delayed_retrying", "Messages that wait for another attempt."),
+    _counter("scheduled", "Scheduled", "Messages that were scheduled.", "message.scheduled", "{message}"),
+    _counter("delivered", "Delivered", "Messages that were delivered.", "message.delivered", "{message}"),
+    _counter("cancelled", "Cancelled", "Messages that were cancelled.", "message.cancelled", "{message}"),
+    _counter(
+        "failures",
+        "Failed attempts",
+        "Failed attempts to deliver a message.",
+        "delivery.failures",
+        "{failure}",
     ),
-    Figure(
+    _counter("dead", "Dead letters", "Messages that went to the dead letters.", "message.dead", "{message}"),
+    _gauge(
+        "retrying", "Retrying", "Messages that wait for another attempt.", "message.retrying", "{message}"
+    ),
+    _gauge(
         "waiting",
         "Waiting for a worker",
-        Metric("purgatory_delayed_waiting", "Messages that are due and wait for a worker."),
+        "Messages that are due and wait for a worker.",
+        "message.waiting",
+        "{message}",
     ),
-    Figure(
-        "lag_seconds",
-        "Lag in seconds",
-        Metric("purgatory_delayed_lag_seconds", "How long the first waiting message has been due."),
-    ),
-    _counter("log_bytes", "Bytes to the log", "Bytes written to the log."),
-    _counter("slot_bytes", "Bytes to slot files", "Bytes written to the slot files."),
-    Figure("failed", "Failed", Metric("purgatory_delayed_failed", "1 when the store has failed, else 0.")),
+    _gauge("lag_seconds", "Lag in seconds", "How long the first waiting message has been due.", "lag", "s"),
+    _counter("log_bytes", "Bytes to the log", "Bytes written to the log.", "log.written", "By"),
+    _counter("slot_bytes", "Bytes to slot files", "Bytes written to the slot files.", "slot.written", "By"),
+    _gauge("failed", "Failed", "1 when the store has failed, else 0.", "store.failed", "{store}"),
 )
 """One figure for each field, in the order of the dashboard."""

@@ -13,6 +13,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from purgatory.errors import safe_text
+
 INSTANT: Final = pa.timestamp("us", tz="UTC")
 TEXTS: Final = pa.list_(pa.field("element", pa.string(), nullable=False))
 
@@ -20,26 +22,13 @@ TEXTS: Final = pa.list_(pa.field("element", pa.string(), nullable=False))
 _LONGEST: Final = float(1 << 43)
 
 
-def text(value: object) -> str:
-    """Return `value` as a str that is valid UTF-8. Never raises.
-
-    Code points that UTF-8 does not allow are escaped. If str() of the value raises, the text says so.
-    """
-    try:
-        written = str(value)
-    except (Exception, CancelledError) as error:
-        written = f"<{type(value).__name__} whose str() raised {type(error).__name__}>"
-    # A subclass of str may override encode().
-    return str.encode(written, "utf-8", "backslashreplace").decode()
-
-
 def texts(values: list[Hashable]) -> pa.Array:
-    """An array of strings, one for each value; see `text`."""
+    """An array of strings, one for each value; see `safe_text`."""
     try:
         return pa.array([str(value) for value in values], pa.string())
     except (Exception, CancelledError):
         # str() runs the user's code, which may raise or return text that is not UTF-8.
-        return pa.array([text(value) for value in values], pa.string())
+        return pa.array([safe_text(value) for value in values], pa.string())
 
 
 def text_lists(lists: list[tuple[Hashable, ...]]) -> pa.Array:

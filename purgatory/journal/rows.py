@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from purgatory.journal.arrays import text
-from purgatory.journal.table import Chunk, Table
+from purgatory.errors import safe_text
+from purgatory.journal.table import ConsecutiveRows, RecordedTable
 
 Recorded = TypeVar("Recorded", bound=tuple[Any, ...])
 
@@ -28,13 +28,13 @@ class Converter:
     """
 
     def __init__(self, node: str, epoch: float, run: int) -> None:
-        self._node = text(node)
+        self._node = safe_text(node)
         self._epoch = epoch
         self._run = run
         # The number of converted rows, by table.
         self._converted: Counter[str] = Counter()
 
-    def convert(self, table: Table[Recorded], flat: list[Any]) -> pa.Table:
+    def convert(self, table: RecordedTable[Recorded], flat: list[Any]) -> pa.Table:
         length = CHUNK_ROWS * table.width
         batches = []
         for start in range(0, len(flat), length):
@@ -43,10 +43,10 @@ class Converter:
             time.sleep(0)
         return pa.Table.from_batches(batches, table.schema)
 
-    def _chunk(self, table: Table[Recorded], flat: list[Any]) -> pa.RecordBatch:
+    def _chunk(self, table: RecordedTable[Recorded], flat: list[Any]) -> pa.RecordBatch:
         rows = len(flat) // table.width
         first = self._converted[table.name]
         self._converted[table.name] += rows
-        chunk = Chunk(table.split(flat), rows, first, self._run, self._node, self._epoch)
+        chunk = ConsecutiveRows(table.split(flat), rows, first, self._run, self._node, self._epoch)
         arrays = [column.values(chunk) for column in table.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=table.schema)

@@ -28,7 +28,7 @@ from purgatory.journal.arrays import (
     texts,
     timeouts,
 )
-from purgatory.journal.table import Chunk, Column, RecordedRows, Table
+from purgatory.journal.table import Column, ConsecutiveRows, RecordedRows, RecordedTable
 from purgatory.observer import Timing, ended
 
 OPERATIONS: Final = "operations"
@@ -97,31 +97,31 @@ class Gaps(NamedTuple):
     checks: list[int]
 
 
-def _operation_ids(chunk: Chunk[FinishedOperations]) -> pa.Array:
+def _operation_ids(chunk: ConsecutiveRows[FinishedOperations]) -> pa.Array:
     first = (chunk.run << 32) + chunk.first
     return pa.array(range(first, first + chunk.rows), pa.int64())
 
 
-def _offered(chunk: Chunk[FinishedOperations]) -> pa.Array:
+def _offered(chunk: ConsecutiveRows[FinishedOperations]) -> pa.Array:
     return seconds([timing.offered for timing in chunk.recorded.timing])
 
 
-def _ended(chunk: Chunk[FinishedOperations]) -> pa.Array:
+def _ended(chunk: ConsecutiveRows[FinishedOperations]) -> pa.Array:
     return seconds([timing.ended for timing in chunk.recorded.timing])
 
 
-def _lateness(chunk: Chunk[FinishedOperations]) -> pa.Array:
+def _lateness(chunk: ConsecutiveRows[FinishedOperations]) -> pa.Array:
     late = pc.subtract(_ended(chunk), seconds(chunk.recorded.deadline))
     expired = pa.array([state is OperationState.EXPIRED for state in chunk.recorded.state])
     # Closing a purgatory expires operations before their deadline, and a timeout of zero has no deadline.
     return microseconds(late, where=pc.and_(expired, pc.greater_equal(late, 0.0)))
 
 
-def _node(chunk: Chunk[Any]) -> pa.Array:
+def _node(chunk: ConsecutiveRows[Any]) -> pa.Array:
     return pa.repeat(chunk.node, chunk.rows)
 
 
-OPERATIONS_TABLE: Final = Table[FinishedOperations](
+OPERATIONS_TABLE: Final = RecordedTable[FinishedOperations](
     OPERATIONS,
     FinishedOperations,
     lambda recorded: [timing.ended for timing in recorded.timing],
@@ -173,7 +173,7 @@ OPERATIONS_TABLE: Final = Table[FinishedOperations](
     ],
 )
 
-CHECKS_TABLE: Final = Table[KeyChecks](
+CHECKS_TABLE: Final = RecordedTable[KeyChecks](
     CHECKS,
     KeyChecks,
     lambda recorded: recorded.at,
@@ -190,7 +190,7 @@ CHECKS_TABLE: Final = Table[KeyChecks](
 
 # A gap says how many rows of the other tables were lost between two instants. Few rows in that time do not
 # mean little traffic.
-GAPS_TABLE: Final = Table[Gaps](
+GAPS_TABLE: Final = RecordedTable[Gaps](
     GAPS,
     Gaps,
     lambda recorded: recorded.ended,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from purgatory.journal.gap import Gap, Losses
 from purgatory.journal.rows import Converter
 from purgatory.journal.schema import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE
-from purgatory.journal.table import RecordedRows, Table
+from purgatory.journal.table import RecordedRows, RecordedTable
 
 Recorded = TypeVar("Recorded", bound=tuple[Any, ...])
 
@@ -89,7 +89,7 @@ class Segments:
                 self._unwritten_gap.checks,
             )
 
-    def _write_or_lose(self, table: Table[Recorded], rows: RecordedRows) -> list[Exception]:
+    def _write_or_lose(self, table: RecordedTable[Recorded], rows: RecordedRows) -> list[Exception]:
         """Write the rows. If that fails, count them as lost, and return the error."""
         if not rows:
             return []
@@ -129,7 +129,7 @@ class Segments:
             _logger.warning("the journal in %s can be written again", self._directory)
         self._failing = bool(errors)
 
-    def _write(self, table: Table[Recorded], rows: pa.Table) -> None:
+    def _write(self, table: RecordedTable[Recorded], rows: pa.Table) -> None:
         # Parents are not made: if the journal's directory is gone, something else may be mounted there.
         folder = self._directory / table.name
         folder.mkdir(exist_ok=True)

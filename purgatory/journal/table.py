@@ -48,7 +48,7 @@ class RecordedRows(list[Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk(Generic[Recorded]):
+class ConsecutiveRows(Generic[Recorded]):
     """Consecutive rows of one table, with what all rows of a writer have in common."""
 
     recorded: Recorded
@@ -68,7 +68,7 @@ class Column(Generic[Recorded]):
 
     name: str
     type: pa.DataType
-    values: Callable[[Chunk[Recorded]], pa.Array]
+    values: Callable[[ConsecutiveRows[Recorded]], pa.Array]
     nullable: bool = False
     # Whether the column has few distinct values. Then Parquet encodes the values by a dictionary. For values
     # that seldom repeat, a dictionary would take twice the time, and more room.
@@ -78,7 +78,7 @@ class Column(Generic[Recorded]):
 
 
 @dataclass(frozen=True)
-class Table(Generic[Recorded]):
+class RecordedTable(Generic[Recorded]):
     """A table of a journal. Its rows are recorded as values that lie end to end in one flat list."""
 
     name: str

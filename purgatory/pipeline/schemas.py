@@ -21,15 +21,15 @@ from pyspark.sql.types import (
 
 from purgatory.journal import schema
 
-OPERATIONS: Final = from_arrow_schema(schema.OPERATIONS_SCHEMA)
-CHECKS: Final = from_arrow_schema(schema.CHECKS_SCHEMA)
-GAPS: Final = from_arrow_schema(schema.GAPS_SCHEMA)
+OPERATION_COLUMNS: Final = from_arrow_schema(schema.OPERATIONS_SCHEMA)
+CHECK_COLUMNS: Final = from_arrow_schema(schema.CHECKS_SCHEMA)
+GAP_COLUMNS: Final = from_arrow_schema(schema.GAPS_SCHEMA)
 
 # The day in UTC when an operation started, a key was checked, or a gap began.
 _DATE: Final = StructField("date", DateType(), nullable=False)
-COMPACTED_OPERATIONS: Final = StructType([*OPERATIONS, _DATE])
-COMPACTED_CHECKS: Final = StructType([*CHECKS, _DATE])
-COMPACTED_GAPS: Final = StructType([*GAPS, _DATE])
+COMPACTED_OPERATIONS: Final = StructType([*OPERATION_COLUMNS, _DATE])
+COMPACTED_CHECKS: Final = StructType([*CHECK_COLUMNS, _DATE])
+COMPACTED_GAPS: Final = StructType([*GAP_COLUMNS, _DATE])
 
 # The table of the journal.
 _TABLE: Final = StructField("table", StringType(), nullable=False)
@@ -97,13 +97,15 @@ class Table:
 # Duplicates have the same start, and so the same date. Only that date is searched for duplicates.
 OPERATIONS_TABLE: Final = Table(
     schema.OPERATIONS,
-    OPERATIONS,
+    OPERATION_COLUMNS,
     COMPACTED_OPERATIONS,
     instant="started",
     order_by=("kind", "started"),
     identity=("date", "node", "purgatory", "operation_id"),
 )
-CHECKS_TABLE: Final = Table(schema.CHECKS, CHECKS, COMPACTED_CHECKS, instant="checked", order_by=("checked",))
-GAPS_TABLE: Final = Table(schema.GAPS, GAPS, COMPACTED_GAPS, instant="began", order_by=("began",))
+CHECKS_TABLE: Final = Table(
+    schema.CHECKS, CHECK_COLUMNS, COMPACTED_CHECKS, instant="checked", order_by=("checked",)
+)
+GAPS_TABLE: Final = Table(schema.GAPS, GAP_COLUMNS, COMPACTED_GAPS, instant="began", order_by=("began",))
 
 TABLES: Final = (OPERATIONS_TABLE, CHECKS_TABLE, GAPS_TABLE)

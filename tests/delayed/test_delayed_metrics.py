@@ -50,7 +50,7 @@ def test_each_figure_has_its_metric(clock: ManualClock) -> None:
 
 def test_two_stores_of_the_same_name_are_refused(clock: ManualClock) -> None:
     stores = [FakeMessages(clock.purgatory("polls")) for _ in range(2)]
-    with pytest.raises(ValueError, match="give each DelayedMessages a name of its own"):
+    with pytest.raises(ValueError, match="'polls' is collected already"):
         DelayedCollector(*stores)
     assert repr(DelayedCollector(stores[0])) == "<DelayedCollector ['polls']>"
 

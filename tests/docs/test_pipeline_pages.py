@@ -14,8 +14,8 @@ from purgatory.pipeline.jobs.watch import LACKING, WARNED
 from purgatory.pipeline.replay.recommendation import Recommendation, ReplayedSetting
 from purgatory.pipeline.watch import monitor
 from purgatory.pipeline.watch.control_chart import MAX_BASELINE, MIN_BASELINE, SHIFT_RUN
-from purgatory.pipeline.watch.message import SHIFTED
 from purgatory.pipeline.watch.monitor import HEADER, Gap, Monitor, Window
+from purgatory.pipeline.watch.notice import SHIFTED
 from tests.docs.programs import DOCS
 
 WATCH = (DOCS / "watch.md").read_text()

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.programs import DOCS
 
 
-@pytest.mark.parametrize("module", ["purgatory", "observer", "journal", "delayed", "relay", "web"])
+@pytest.mark.parametrize("module", ["purgatory", "observer", "journal", "delayed", "otel", "relay", "web"])
 def test_every_exported_name_is_described(module: str) -> None:
     page = (DOCS / "reference" / f"{module}.md").read_text()
     described = set(re.findall(r"^\.\. \w+:: (\w+)$", page, flags=re.MULTILINE))

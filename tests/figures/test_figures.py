@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryStatistics
-from purgatory._figures.operations import FIGURES, OPERATIONS
+from purgatory._figures.operations import ENDED_OPERATIONS, FIGURES
 from purgatory.metrics import HistogramObserver, PurgatoryCollector
 from purgatory.observer import OUTCOMES, Observer
 from purgatory.testing import ManualClock
@@ -29,7 +29,7 @@ def test_every_outcome_is_a_statistic() -> None:
 
 def test_every_statistic_has_a_figure() -> None:
     assert sorted(figure.field for figure in FIGURES) == sorted(FIELDS)
-    assert {figure.field for figure in FIGURES if figure.metric is OPERATIONS} == set(OUTCOMES)
+    assert {figure.field for figure in FIGURES if figure.metric is ENDED_OPERATIONS} == set(OUTCOMES)
 
 
 def end(purgatory: Purgatory, outcome: str) -> DelayedOperation[str]:
@@ -72,5 +72,7 @@ def test_every_statistic_is_exported_to_prometheus() -> None:
     registry.register(PurgatoryCollector(cast(Purgatory, FakePurgatory())))
     for figure in FIGURES:
         name = figure.metric.name + ("_total" if figure.metric.counter else "")
-        labels = {"purgatory": "fake"} | ({"outcome": figure.field} if figure.metric is OPERATIONS else {})
+        labels = {"purgatory": "fake"} | (
+            {"outcome": figure.field} if figure.metric is ENDED_OPERATIONS else {}
+        )
         assert registry.get_sample_value(name, labels) == FIELDS.index(figure.field) + 1

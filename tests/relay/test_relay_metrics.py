@@ -57,7 +57,7 @@ def test_each_figure_has_its_metric(clock: ManualClock) -> None:
 
 def test_two_relays_of_purgatories_of_the_same_name_are_refused(clock: ManualClock) -> None:
     relays = [FakeRelay(clock.purgatory("polls")) for _ in range(2)]
-    with pytest.raises(ValueError, match="give each a name of its own"):
+    with pytest.raises(ValueError, match="'polls' is collected already"):
         RelayCollector(*relays)
     assert repr(RelayCollector(relays[0])) == "<RelayCollector ['polls']>"
 

@@ -46,7 +46,6 @@ class Bucket:
         self.wheel = wheel
         self.level = level
         self.slot = slot
-        # The bit of this slot.
         self.bit = 1 << slot
         self.first: TimerTask | None = None
         self.last: TimerTask | None = None

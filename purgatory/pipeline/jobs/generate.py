@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from purgatory.journal import schema
 from purgatory.pipeline.arguments import number, path, whole_number
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.schemas import GAPS
+from purgatory.pipeline.schemas import GAP_COLUMNS
 from purgatory.pipeline.transforms.synthesis import NUMBERS, Kind, Workload, checks, operations, with_defects
 
 NAME: Final = "generate"
@@ -107,7 +107,7 @@ def generate(spark: SparkSession, journal: str, workload: Workload) -> None:
     synthetic = operations(spark.range(0, workload.operations, 1, parts), workload)
     with_defects(synthetic, workload).write.parquet(f"{journal}/{schema.OPERATIONS}")
     checks(synthetic).write.parquet(f"{journal}/{schema.CHECKS}")
-    spark.createDataFrame([], GAPS).write.parquet(f"{journal}/{schema.GAPS}")
+    spark.createDataFrame([], GAP_COLUMNS).write.parquet(f"{journal}/{schema.GAPS}")
     truth = asdict(workload) | {"start": workload.start.isoformat()}
     Path(journal, "truth.json").write_text(json.dumps(truth, indent=2) + "\n", encoding="utf-8")
 

@@ -10,8 +10,8 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline.arguments import given
-from purgatory.pipeline.watch.message import INCOMPLETE, LATE, REFUSED, WARNING, Message
 from purgatory.pipeline.watch.monitor import HEADER, Monitor
+from purgatory.pipeline.watch.notice import INCOMPLETE, LATE, REFUSED, WARNING, Notice
 from purgatory.pipeline.watch.stream import check_journal, watched
 
 NAME: Final = "watch"
@@ -84,20 +84,20 @@ def check(options: argparse.Namespace) -> None:
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> int:
-    """Print messages until the end. Returns 0, WARNED or LACKING."""
+    """Print notices until the end. Returns 0, WARNED or LACKING."""
     journal = options.journal.rstrip("/")
     check_journal(spark, journal)
     monitor = Monitor(options.lateness * 1000)
     happened: set[str] = set()
 
-    def show(message: Message) -> None:
-        happened.add(message.event)
-        print(message.as_json() if options.json else message, flush=True)
+    def show(notice: Notice) -> None:
+        happened.add(notice.event)
+        print(notice.as_json() if options.json else notice, flush=True)
 
     if not options.json:
         print(HEADER, flush=True)
     try:
-        messages = watched(
+        notices = watched(
             spark,
             journal,
             monitor,
@@ -106,14 +106,14 @@ def run(spark: SparkSession, options: argparse.Namespace) -> int:
             every_ms=None if options.once else options.every,
             since_ms=options.since,
         )
-        with closing(messages):
-            for message in messages:
-                show(message)
-                if options.until_warning and message.event == WARNING:
+        with closing(notices):
+            for notice in notices:
+                show(notice)
+                if options.until_warning and notice.event == WARNING:
                     break
     finally:
-        for message in monitor.open_windows():
-            show(message)
+        for notice in monitor.open_windows():
+            show(notice)
     if WARNING in happened:
         return WARNED
     return LACKING if happened & {INCOMPLETE, REFUSED, LATE} else 0

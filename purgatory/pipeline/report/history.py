@@ -8,9 +8,9 @@ from typing import Final
 
 from purgatory.journal.schema import CANCELLED, COMPLETED, EXPIRED, FAILED
 from purgatory.pipeline.report import markup
-from purgatory.pipeline.report.figure import (
+from purgatory.pipeline.report.chart import (
     COLOURS,
-    Figure,
+    Chart,
     LegendEntry,
     colours,
     count_axis,
@@ -33,7 +33,7 @@ _OUTCOME_COLOURS: Final = {
 
 def history(findings: Findings) -> Section:
     """The section on operations over time: outcomes, waits, pending operations, and lateness."""
-    parts: list[str | Figure]
+    parts: list[str | Chart]
     timeline, step = Timeline.of(findings), findings.step
     if MINUTES not in findings:
         parts = [markup.run_hint("There is no summary yet.", "summarize", findings.dataset)]
@@ -61,7 +61,7 @@ def fan_out(findings: Findings) -> Section:
     """The section on fan-out: how many operations a check of a key tries."""
     rows = findings[FAN_OUT]
     timeline = Timeline.of(findings)
-    parts: list[str | Figure]
+    parts: list[str | Chart]
     if FAN_OUT not in findings:
         parts = [markup.run_hint("There is no summary yet.", "summarize", findings.dataset)]
     elif timeline is None or not rows:
@@ -69,7 +69,7 @@ def fan_out(findings: Findings) -> Section:
     else:
         totals = _totals(rows)
         hues = colours(row["purgatory"] for row in totals)
-        figure = Figure(
+        figure = Chart(
             "fan-out-chart",
             "Operations that a check tries",
             "A check of a key tries the operations that watch it. "
@@ -90,14 +90,14 @@ def fan_out(findings: Findings) -> Section:
     return Section("fan-out", "Fan-out", parts)
 
 
-def _ended(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Figure]:
+def _ended(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Chart]:
     """One chart for each kind. A stack of kinds and outcomes would be unreadable."""
     legend_entries = [
         *(LegendEntry(outcome, hue) for outcome, hue in _OUTCOME_COLOURS.items()),
         *timeline.legend_entries(),
     ]
     return [
-        Figure(
+        Chart(
             f"ended-{number}",
             f"Operations a minute: {name}",
             "The average over a step, by outcome.",
@@ -114,9 +114,9 @@ def _ended(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list
     ]
 
 
-def _expired(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Figure:
+def _expired(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Chart:
     rows = [{**row, "ratio": row["expired"] / row["operations"]} for row in findings[MINUTES]]
-    return Figure(
+    return Chart(
         "expired",
         "Share that expired",
         "The share of the operations that ended in a step.",
@@ -134,8 +134,8 @@ def _expired(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Fi
     )
 
 
-def _waited(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Figure:
-    return Figure(
+def _waited(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Chart:
+    return Chart(
         "waited",
         "How long operations waited",
         "The time until operations ended. Where many operations expire, the chart shows their timeout.",
@@ -154,8 +154,8 @@ def _waited(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Fig
     )
 
 
-def _pending(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Figure:
-    return Figure(
+def _pending(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Chart:
+    return Chart(
         "pending",
         "Operations pending",
         "The highest number in a step, and the average over the step.",
@@ -173,12 +173,12 @@ def _pending(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Fi
     )
 
 
-def _late(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Figure]:
+def _late(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Chart]:
     """Return no chart if no operation expired."""
     if all(row["lateness_p99_us"] is None for row in findings[MINUTES]):
         return []
     return [
-        Figure(
+        Chart(
             "late",
             "How late operations expired",
             "The time from the deadline to the expiration. 99 % of the operations were less late.",
@@ -227,6 +227,6 @@ _SUMMED: Final = ("checks", "tried", "completed")
 _FAN_OUT_COLUMNS: Final = (
     markup.text_column("purgatory", lambda row: str(row["purgatory"])),
     *(markup.count_column(name, name) for name in _SUMMED),
-    markup.Column("tried by each", lambda row: f"{row['tried'] / row['checks']:.2f}"),
+    markup.PageColumn("tried by each", lambda row: f"{row['tried'] / row['checks']:.2f}"),
     markup.count_column("at most", "tried_max"),
 )

@@ -8,7 +8,7 @@ from typing import Any, Final
 import altair as alt
 
 from purgatory.pipeline.report import markup
-from purgatory.pipeline.report.figure import COLOURS, Figure, count_axis, duration_axis, specification
+from purgatory.pipeline.report.chart import COLOURS, Chart, count_axis, duration_axis, specification
 from purgatory.pipeline.report.findings import HOTTEST_KEYS, Findings, Row
 from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.text import duration
@@ -23,7 +23,7 @@ def hot_keys(findings: Findings) -> Section:
     """The section on the hottest keys."""
     rows = findings[HOTTEST_KEYS]
     if HOTTEST_KEYS not in findings:
-        parts: list[str | Figure] = [
+        parts: list[str | Chart] = [
             markup.run_hint("There is no summary yet.", "summarize", findings.dataset)
         ]
     elif not rows:
@@ -38,10 +38,10 @@ def hot_keys(findings: Findings) -> Section:
     return Section("keys", "Hot keys", parts)
 
 
-def _figure(rows: Sequence[Row], measure: str) -> Figure:
+def _figure(rows: Sequence[Row], measure: str) -> Chart:
     title, note, text, axis = _MEASURES[measure]
     spec = hottest(rows, measure, title=title, text=text, axis=axis(title))
-    return Figure(f"keys-{measure.replace('_', '-')}", f"Keys by {title}", note, spec)
+    return Chart(f"keys-{measure.replace('_', '-')}", f"Keys by {title}", note, spec)
 
 
 def hottest(
@@ -101,6 +101,6 @@ _COLUMNS: Final = (
     markup.text_column("by", lambda row: _MEASURES[row["by"]][0]),
     markup.count_column("rank", "rank"),
     markup.count_column("operations", "operations"),
-    markup.Column("time waited", lambda row: duration(row["waited_us"])),
+    markup.PageColumn("time waited", lambda row: duration(row["waited_us"])),
     markup.count_column("wasted tries", "wasted_tries"),
 )

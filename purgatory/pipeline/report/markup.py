@@ -8,7 +8,7 @@ from html import escape
 from shlex import quote
 from typing import Any
 
-from purgatory.pipeline.report.figure import Figure
+from purgatory.pipeline.report.chart import Chart
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +17,15 @@ class Section:
 
     name: str
     title: str
-    parts: Sequence[str | Figure]
+    parts: Sequence[str | Chart]
 
     @property
-    def figures(self) -> list[Figure]:
-        return [part for part in self.parts if isinstance(part, Figure)]
+    def charts(self) -> list[Chart]:
+        return [part for part in self.parts if isinstance(part, Chart)]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PageColumn:
     """A column of a table: its title, and the function that makes the text of a row's cell."""
 
     title: str
@@ -35,14 +35,14 @@ class Column:
     number: bool = True
 
 
-def text_column(title: str, text: Callable[[Any], str]) -> Column:
+def text_column(title: str, text: Callable[[Any], str]) -> PageColumn:
     """A column of text, aligned to the left."""
-    return Column(title, text, number=False)
+    return PageColumn(title, text, number=False)
 
 
-def count_column(title: str, field: str) -> Column:
+def count_column(title: str, field: str) -> PageColumn:
     """A column of whole numbers, with thousands separators."""
-    return Column(title, lambda row: f"{row[field]:,}")
+    return PageColumn(title, lambda row: f"{row[field]:,}")
 
 
 def section(section: Section) -> str:
@@ -54,7 +54,7 @@ def section(section: Section) -> str:
     )
 
 
-def table(caption: str, columns: Iterable[Column], rows: Iterable[Any]) -> str:
+def table(caption: str, columns: Iterable[PageColumn], rows: Iterable[Any]) -> str:
     """A table in a box that scrolls if the page is too narrow.
 
     The first column is the header of the rows. Rows are any objects that the columns accept.
@@ -111,7 +111,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def figure(figure: Figure) -> str:
+def figure(figure: Chart) -> str:
     """The element in which a script draws a chart. The title, the note and the legend need no script."""
     legend = "".join(
         f'<li><span class="mark {mark.look}" style="--colour: {mark.colour}"></span>{escape(mark.text)}</li>'
@@ -127,14 +127,14 @@ def figure(figure: Figure) -> str:
     )
 
 
-def _cell(column: Column, row: Any, tag: str) -> str:
+def _cell(column: PageColumn, row: Any, tag: str) -> str:
     scope = ' scope="row"' if tag == "th" else ""
     detail = escape(column.detail(row)) if column.detail else ""
     small = f"<small>{detail}</small>" if detail else ""
     return f"<{tag}{scope}{_aligned(column)}>{escape(column.text(row))}{small}</{tag}>"
 
 
-def _aligned(column: Column) -> str:
+def _aligned(column: PageColumn) -> str:
     return _class("number" if column.number else "")
 
 

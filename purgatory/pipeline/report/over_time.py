@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from purgatory.pipeline.report.figure import (
+from purgatory.pipeline.report.chart import (
     GREY,
     LegendEntry,
     colour,

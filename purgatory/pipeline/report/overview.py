@@ -8,7 +8,7 @@ from typing import Any, Final
 from purgatory.journal.schema import EXPIRED
 from purgatory.observer import OUTCOMES
 from purgatory.pipeline.report import markup
-from purgatory.pipeline.report.figure import Figure
+from purgatory.pipeline.report.chart import Chart
 from purgatory.pipeline.report.findings import GAPS, KINDS, NODES, TIMEOUTS, Findings, Row, series
 from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import between
@@ -37,7 +37,7 @@ def compacted(findings: Findings) -> Section:
         markup.count_column("unreadable", "unreadable_files"),
         *(markup.count_column(name, name) for name in ROW_COUNTS),
     ]
-    parts: list[str | Figure] = [
+    parts: list[str | Chart] = [
         markup.paragraph(
             "Each row of the journal was kept, or dropped as a duplicate of a kept row, or moved to the "
             "dataset's quarantine, with the reason."
@@ -117,8 +117,8 @@ _KIND_COLUMNS: Final[Sequence[Any]] = (
     markup.text_column("kind", series),
     markup.count_column("operations", "operations"),
     *(markup.count_column(outcome, outcome) for outcome in OUTCOMES),
-    markup.Column("share expired", lambda row: _percent(row[EXPIRED], row["operations"])),
-    markup.Column("tries each", lambda row: f"{row['tries_per_operation']:.2f}"),
-    markup.Column("late by", _lateness),
+    markup.PageColumn("share expired", lambda row: _percent(row[EXPIRED], row["operations"])),
+    markup.PageColumn("tries each", lambda row: f"{row['tries_per_operation']:.2f}"),
+    markup.PageColumn("late by", _lateness),
     markup.count_column("pending at most", "pending_max"),
 )

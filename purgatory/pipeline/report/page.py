@@ -45,7 +45,7 @@ def page(findings: Findings, tables: Sequence[str] = ()) -> str:
     the script whose hash is in its policy.
     """
     body = sections(findings)
-    charts = {figure.name: figure.spec for section in body for figure in section.figures}
+    charts = {figure.name: figure.spec for section in body for figure in section.charts}
     script = f"{_LIBRARIES}{vl_convert.javascript_bundle(_EXPORTS)}\n{(_HERE / 'page.js').read_text()}"
     digest = b64encode(sha256(script.encode()).digest()).decode()
     policy = (

@@ -9,10 +9,10 @@ from typing import Any
 import altair as alt
 
 from purgatory.pipeline.report import markup
-from purgatory.pipeline.report.figure import (
+from purgatory.pipeline.report.chart import (
     GREY,
     MAX_SERIES,
-    Figure,
+    Chart,
     LegendEntry,
     colour,
     colours,
@@ -46,7 +46,7 @@ def timeouts(findings: Findings) -> Section:
         name,
         title,
         [
-            Figure(
+            Chart(
                 "timeouts-chart",
                 "Timeouts by which a share would complete",
                 "The naive percentile counts completed operations only. It ignores censored operations.",
@@ -164,9 +164,9 @@ def _table(of: str, strata: Sequence[Sequence[Row]]) -> str:
         f"{of}: the timeout by which a share would complete, and its 95 % interval. "
         "A > says that the timeout is not identifiable beyond this wait.",
         [
-            markup.Column("of", lambda of: series(of[0]), lambda of: _key(of[0]), number=False),
-            markup.Column("operations", lambda of: f"{of[0]['operations']:,}"),
-            markup.Column("longest wait", lambda of: duration(of[0]["followed_us"])),
+            markup.PageColumn("of", lambda of: series(of[0]), lambda of: _key(of[0]), number=False),
+            markup.PageColumn("operations", lambda of: f"{of[0]['operations']:,}"),
+            markup.PageColumn("longest wait", lambda of: duration(of[0]["followed_us"])),
             *(
                 _share(number, percent(row["share"]))
                 for number, row in enumerate(strata[0] if strata else ())
@@ -189,15 +189,15 @@ def _effects(of: str, findings: Findings, strata: Iterable[Row]) -> str:
     return markup.table(
         f"{of}: what each timeout would have done for all operations. Small: 95 % intervals.",
         [
-            markup.Column("of", series, _key, number=False),
-            markup.Column(
+            markup.PageColumn("of", series, _key, number=False),
+            markup.PageColumn(
                 "timeout",
                 lambda row: duration(row["timeout_us"]),
                 lambda row: notes.get((*_stratum(row), row["timeout_us"]), ""),
             ),
-            markup.Column("complete within it", lambda row: percent(row["completes"]), _interval),
-            markup.Column("would complete", _more_completed, _more_interval),
-            markup.Column("all would wait", _waited_less),
+            markup.PageColumn("complete within it", lambda row: percent(row["completes"]), _interval),
+            markup.PageColumn("would complete", _more_completed, _more_interval),
+            markup.PageColumn("all would wait", _waited_less),
         ],
         [row for stratum in strata for row in by_stratum.get(_stratum(stratum), ())],
     )
@@ -221,8 +221,8 @@ def _label(row: Row) -> str:
     return f"{row['kind']}\nin {row['purgatory']}"
 
 
-def _share(number: int, title: str) -> markup.Column:
-    return markup.Column(title, lambda of: timeout(of[number]), lambda of: interval(of[number]))
+def _share(number: int, title: str) -> markup.PageColumn:
+    return markup.PageColumn(title, lambda of: timeout(of[number]), lambda of: interval(of[number]))
 
 
 def _key(row: Row) -> str:

@@ -11,11 +11,11 @@ import altair as alt
 from purgatory.pipeline.replay.recommendation import ReplayedSetting
 from purgatory.pipeline.replay.wheel_waits import NO_WAITS
 from purgatory.pipeline.report import markup
-from purgatory.pipeline.report.figure import (
+from purgatory.pipeline.report.chart import (
     COLOURS,
     GREY,
     MAX_SERIES,
-    Figure,
+    Chart,
     LegendEntry,
     count_axis,
     duration_axis,
@@ -42,7 +42,7 @@ _LEGEND: Final = (
 def wheel(findings: Findings) -> Section:
     """The section on other ticks and wheel sizes, with the recommended settings."""
     if SETTINGS not in findings:
-        parts: list[str | Figure] = [
+        parts: list[str | Chart] = [
             markup.run_hint("The wheel has not been replayed yet.", "replay", findings.dataset)
         ]
     elif not findings[SETTINGS]:
@@ -119,9 +119,9 @@ def trade_off(settings: Sequence[ReplayedSetting], chosen: Row) -> dict[str, Any
     return specification(chart, {"settings": points})
 
 
-def _figure(number: int, settings: Sequence[ReplayedSetting], chosen: Row) -> Figure:
+def _figure(number: int, settings: Sequence[ReplayedSetting], chosen: Row) -> Chart:
     first = settings[0]
-    return Figure(
+    return Chart(
         f"wheel-{number}",
         f"Work against lateness: {first.purgatory}",
         "One dot for each tick and wheel size. Settings further left and further down are better. "
@@ -142,12 +142,12 @@ def _late(setting: ReplayedSetting) -> str:
 _WORK: Final = "wake-ups and moves, log scale"
 _COLUMNS: Final = (
     markup.text_column("purgatory", lambda each: str(each.purgatory)),
-    markup.Column("tick", lambda each: duration(each.tick_us)),
-    markup.Column("slots", lambda each: f"{each.wheel_size:,}"),
-    markup.Column("levels", lambda each: f"{each.levels:,}"),
-    markup.Column("wake-ups", lambda each: f"{each.wakeups:,}"),
-    markup.Column("moves", lambda each: f"{each.moves:,}"),
-    markup.Column("fullest slot", lambda each: f"{each.fullest_slot:,}"),
-    markup.Column("late by, p99", _late),
+    markup.PageColumn("tick", lambda each: duration(each.tick_us)),
+    markup.PageColumn("slots", lambda each: f"{each.wheel_size:,}"),
+    markup.PageColumn("levels", lambda each: f"{each.levels:,}"),
+    markup.PageColumn("wake-ups", lambda each: f"{each.wakeups:,}"),
+    markup.PageColumn("moves", lambda each: f"{each.moves:,}"),
+    markup.PageColumn("fullest slot", lambda each: f"{each.fullest_slot:,}"),
+    markup.PageColumn("late by, p99", _late),
     markup.text_column("no setting is better", lambda each: "yes" if each.pareto else ""),
 )

@@ -77,14 +77,16 @@ def _p99_interval(verdict: Verdict) -> str:
 
 
 _COLUMNS: Final = (
-    markup.Column("of", lambda each: each.stratum, lambda each: each.advice, number=False),
-    markup.Column("operations", lambda each: f"{each.operations:,}"),
-    markup.Column("timeout", lambda each: named(each.present_us), _frequent),
-    markup.Column("complete within it", lambda each: percent(each.completes), _completes),
-    markup.Column(
+    markup.PageColumn("of", lambda each: each.stratum, lambda each: each.advice, number=False),
+    markup.PageColumn("operations", lambda each: f"{each.operations:,}"),
+    markup.PageColumn("timeout", lambda each: named(each.present_us), _frequent),
+    markup.PageColumn("complete within it", lambda each: percent(each.completes), _completes),
+    markup.PageColumn(
         "p99",
         lambda each: "not known" if each.p99_us is None else duration(each.p99_us),
         _p99_interval,
     ),
-    markup.Column("timeout / p99", lambda each: "" if each.times_p99 is None else f"{each.times_p99:,.3g}"),
+    markup.PageColumn(
+        "timeout / p99", lambda each: "" if each.times_p99 is None else f"{each.times_p99:,.3g}"
+    ),
 )

@@ -10,9 +10,9 @@ from typing import Any, Final
 import altair as alt
 
 from purgatory.pipeline.report import markup
-from purgatory.pipeline.report.figure import (
+from purgatory.pipeline.report.chart import (
     GREY,
-    Figure,
+    Chart,
     LegendEntry,
     colour,
     colours,
@@ -57,14 +57,14 @@ def waits(findings: Findings) -> Section:
                 "expired, was cancelled or failed counts until it ended; it is censored there. "
                 f"A curve ends with the longest wait recorded. {which}"
             ),
-            Figure(
+            Chart(
                 "survival",
                 "Share still waiting over time",
                 "Steps are estimates. A curve that does not reach the bottom ends with censored operations.",
                 curves(rows, hues, log_share=False),
                 legend,
             ),
-            Figure(
+            Chart(
                 "survival-tail",
                 "The longest waits",
                 "The same curves with a logarithmic share: 1 % still wait where 99 % have completed.",

@@ -1,1 +1,1 @@
-"""What `watch` does: windows of a growing journal, control charts, and messages about both."""
+"""What `watch` does: windows of a growing journal, control charts, and notices about both."""

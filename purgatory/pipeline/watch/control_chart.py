@@ -61,7 +61,7 @@ class ControlChart:
     The model: the ratio of a window comes from a beta distribution, and the count comes from the binomial
     distribution with that ratio. So the limits are wide for few operations. For many operations, the limits
     are only as wide as the baseline's windows differ by more than chance. An assessment takes about 100
-    microseconds. Only messages need the limits of an assessment. They take up to a second if a window has a
+    microseconds. Only notices need the limits of an assessment. They take up to a second if a window has a
     million operations.
 
     The baseline is the last MAX_BASELINE windows inside the limits. No window is assessed before the baseline

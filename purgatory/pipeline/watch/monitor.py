@@ -1,4 +1,4 @@
-"""Turns windows and gaps of a journal into messages. Warns if unusually many or few operations expire."""
+"""Turns windows and gaps of a journal into notices. Warns if unusually many or few operations expire."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from purgatory.pipeline.text import duration, printable
 from purgatory.pipeline.watch.control_chart import SHIFT_RUN, Assessment, ControlChart
-from purgatory.pipeline.watch.message import (
+from purgatory.pipeline.watch.notice import (
     INCOMPLETE,
     LATE,
     RECOVERED,
@@ -18,7 +18,7 @@ from purgatory.pipeline.watch.message import (
     SHIFTED,
     WARNING,
     WINDOW,
-    Message,
+    Notice,
     instant,
 )
 
@@ -93,8 +93,8 @@ class Gap:
     lost_operations: int
     lost_checks: int
 
-    def message(self) -> Message:
-        return Message(
+    def notice(self) -> Notice:
+        return Notice(
             INCOMPLETE,
             f"INCOMPLETE {printable(self.node)} lost {self.lost_operations:,} operations and "
             f"{self.lost_checks:,} checks from {_clock(self.began)} to {_clock(self.ended)}",
@@ -133,7 +133,7 @@ class Monitor:
     def __repr__(self) -> str:
         return f"<Monitor: {len(self._open)} windows open, {len(self._charts)} strata>"
 
-    def update(self, windows: Sequence[Window]) -> Iterator[Message]:
+    def update(self, windows: Sequence[Window]) -> Iterator[Notice]:
         """Accept the current state of some windows, and report the windows that are closed now."""
         for window in windows:
             if window.end > self._closed_until:
@@ -149,7 +149,7 @@ class Monitor:
                 yield from self._close(window)
         self._reported_open.intersection_update(self._open.values())
 
-    def record_read(self, operations: int) -> Iterator[Message]:
+    def record_read(self, operations: int) -> Iterator[Notice]:
         """Count operations that were read, and report operations that are in no window: they came too late.
 
         Call this method after the `update` with the windows of the operations. Other updates may come in
@@ -159,36 +159,36 @@ class Monitor:
         late = self._read - self._counted - self._late
         if late > 0:
             self._late += late
-            yield Message(
+            yield Notice(
                 LATE,
                 f"LATE {_operations(late)} that ended before {_clock(self._closed_until)} came after their "
                 "windows were closed, and are not counted; use a longer --lateness to wait for them",
                 {"operations": late, "closed_until": instant(self._closed_until)},
             )
 
-    def record_gaps(self, gaps: Sequence[Gap]) -> Iterator[Message]:
+    def record_gaps(self, gaps: Sequence[Gap]) -> Iterator[Notice]:
         """Report gaps. An open window that a gap overlaps is marked as incomplete."""
         self._gaps.extend(gaps)
-        return (gap.message() for gap in gaps)
+        return (gap.notice() for gap in gaps)
 
-    def report_rejected(self, files: int, rows: int, example: str) -> Iterator[Message]:
+    def report_rejected(self, files: int, rows: int, example: str) -> Iterator[Notice]:
         """Report files that cannot be read and rows that cannot be right, with one reason."""
-        yield Message(
+        yield Notice(
             REFUSED,
             f"REFUSED {files:,} unreadable files and {rows:,} rows, such as: {printable(example)}; "
             "purgatory-pipeline compact lists all reasons",
             {"files": files, "rows": rows, "example": example},
         )
 
-    def open_windows(self) -> Iterator[Message]:
+    def open_windows(self) -> Iterator[Notice]:
         """Report the open windows that have changed since they were last reported."""
         for _, window in sorted(self._open.items()):
             if window not in self._reported_open:
                 self._reported_open.add(window)
-                yield self._message(window, ", so far", closed=False)
+                yield self._notice(window, ", so far", closed=False)
 
-    def _close(self, window: Window) -> Iterator[Message]:
-        yield self._message(window, "", closed=True)
+    def _close(self, window: Window) -> Iterator[Notice]:
+        yield self._notice(window, "", closed=True)
         stratum = (window.purgatory, window.kind)
         assessment = self._charts[stratum].assess(window.expired, window.operations)
         if assessment is None:
@@ -200,21 +200,21 @@ class Monitor:
         if assessment.shifted:
             self._outside.discard(stratum)
             text = f"SHIFTED {ratio}; {SHIFT_RUN} windows were outside the limits, and are the new baseline"
-            yield Message(SHIFTED, text, window.values())
+            yield Notice(SHIFTED, text, window.values())
         elif assessment.outside and stratum not in self._outside:
             self._outside.add(stratum)
             text = f"WARNING {ratio}, outside the control limits, {_limits(assessment)}"
-            yield Message(WARNING, text, window.values() | _limit_values(assessment))
+            yield Notice(WARNING, text, window.values() | _limit_values(assessment))
         elif not assessment.outside and stratum in self._outside:
             self._outside.remove(stratum)
             text = f"RECOVERED {ratio}, inside the control limits again, {_limits(assessment)}"
-            yield Message(RECOVERED, text, window.values() | _limit_values(assessment))
+            yield Notice(RECOVERED, text, window.values() | _limit_values(assessment))
 
-    def _message(self, window: Window, note: str, *, closed: bool) -> Message:
+    def _notice(self, window: Window, note: str, *, closed: bool) -> Notice:
         incomplete = any(gap.began < window.end and gap.ended >= window.start for gap in self._gaps)
         state = {"closed": closed, "incomplete": incomplete}
         text = f"{window}{note}{' (incomplete)' if incomplete else ''}"
-        return Message(WINDOW, text, window.values() | window.measures() | state)
+        return Notice(WINDOW, text, window.values() | window.measures() | state)
 
 
 def _limit_values(assessment: Assessment) -> dict[str, Any]:

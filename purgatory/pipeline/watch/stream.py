@@ -25,8 +25,8 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
 from purgatory.pipeline.transforms.instants import ended
 from purgatory.pipeline.transforms.segments import decoded
-from purgatory.pipeline.watch.message import Message
 from purgatory.pipeline.watch.monitor import Gap, Monitor, Window
+from purgatory.pipeline.watch.notice import Notice
 from purgatory.pipeline.watch.windows import windows
 
 # The columns of Spark's own source of whole files.
@@ -42,8 +42,8 @@ _READ: Final = "read"
 # The highest difference between clocks that is allowed.
 _CLOCK_SKEW: Final = "interval 1 minute"
 
-# A function that makes messages, in the thread that prints them. None says that a query has ended.
-Event = Callable[[], Iterable[Message]] | None
+# A function that makes notices, in the thread that prints them. None says that a query has ended.
+Event = Callable[[], Iterable[Notice]] | None
 
 
 def check_journal(spark: SparkSession, journal: str) -> None:
@@ -67,8 +67,8 @@ def watched(
     lateness_ms: int,
     every_ms: int | None,
     since_ms: int,
-) -> Generator[Message, None, None]:
-    """Yield messages about the journal as it grows, until the generator is closed.
+) -> Generator[Notice, None, None]:
+    """Yield notices about the journal as it grows, until the generator is closed.
 
     Begins with segments that were changed in the last `since_ms`, and looks for new ones each `every_ms`.
     Without `every_ms` it ends when all existing segments have been read. Raises StreamingQueryException if

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from purgatory import DelayedOperation
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
+from purgatory._figures.operations import lateness
 from purgatory.observer import OUTCOMES, Timing
 from purgatory.web.dashboard.busy_keys import BusyKeys
 from purgatory.web.dashboard.ended_sample import EndedSample
@@ -73,10 +74,9 @@ class Recorder:
         second.ended[outcome] += 1
         second.waits[outcome].count(ended - timing.offered)
         if outcome == "expired":
-            deadline = operation.deadline
-            # An operation has no lateness when closing ended it, or when its timeout was zero.
-            if deadline is not None and ended >= deadline:
-                second.lateness.count(ended - deadline)
+            late = lateness(operation, ended)
+            if late is not None:
+                second.lateness.count(late)
         elif outcome == "failed":
             self.failures.note(operation, ended)
 

@@ -19,7 +19,7 @@ from purgatory.pipeline.advise.verdict import UNKNOWN
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import advise
-from purgatory.pipeline.schemas import OPERATIONS, OPERATIONS_TABLE
+from purgatory.pipeline.schemas import OPERATION_COLUMNS, OPERATIONS_TABLE
 from purgatory.pipeline.tables import ADVICE_TABLES
 from tests.pipeline.datasets import add_batch, derive
 from tests.pipeline.journals import operation
@@ -40,7 +40,7 @@ def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, str, i
         )
         for number, (purgatory, key, wait, outcome) in enumerate(waits)
     ]
-    add_batch(dataset, OPERATIONS_TABLE, spark.createDataFrame(rows, OPERATIONS))
+    add_batch(dataset, OPERATIONS_TABLE, spark.createDataFrame(rows, OPERATION_COLUMNS))
     return dataset
 
 

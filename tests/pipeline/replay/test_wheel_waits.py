@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from purgatory.pipeline.replay.reaper import NEVER, Wait
 from purgatory.pipeline.replay.wheel_waits import intervals, wheel_waits
-from purgatory.pipeline.schemas import OPERATIONS
+from purgatory.pipeline.schemas import OPERATION_COLUMNS
 from tests.pipeline.journals import NOON, Row, operation
 from tests.pipeline.replay.conftest import WheelWaits
 
@@ -45,7 +45,7 @@ def test_the_time_of_operations_on_a_wheel(spark: SparkSession) -> None:
     ]
     rows = [operation(node=str(number), **case) for number, (case, _) in enumerate(cases)]
     operations = spark.createDataFrame(
-        [tuple(row[name] for name in OPERATIONS.names) for row in rows], OPERATIONS
+        [tuple(row[name] for name in OPERATION_COLUMNS.names) for row in rows], OPERATION_COLUMNS
     )
 
     waits = {row["node"]: row for row in wheel_waits(operations).collect()}

@@ -14,4 +14,4 @@ def words(section: Section) -> str:
 
 
 def names(section: Section) -> list[str]:
-    return [figure.name for figure in section.figures]
+    return [figure.name for figure in section.charts]

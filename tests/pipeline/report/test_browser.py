@@ -12,7 +12,7 @@ import pytest
 import vl_convert
 from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
-from purgatory.pipeline.report.figure import COLOURS
+from purgatory.pipeline.report.chart import COLOURS
 from purgatory.pipeline.report.page import page
 from tests.browser import browser as browser
 from tests.pipeline.report.sample_findings import HOSTILE, everything, findings, minute, summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from purgatory.pipeline.report.figure import count_axis, duration_axis
+from purgatory.pipeline.report.chart import count_axis, duration_axis
 from purgatory.pipeline.report.findings import series
 from purgatory.pipeline.report.over_time import Timeline, bars, between, legend, lines
 from purgatory.pipeline.text import duration

@@ -11,7 +11,7 @@ import pytest
 import vl_convert
 
 from purgatory.pipeline.report import page as pages
-from purgatory.pipeline.report.markup import Column, table
+from purgatory.pipeline.report.markup import PageColumn, table
 from tests.pipeline.report.sample_findings import HOSTILE, everything, findings
 
 
@@ -81,8 +81,8 @@ def test_without_tables_there_are_no_links() -> None:
 
 def test_a_table_has_headings_for_columns_and_rows() -> None:
     columns = [
-        Column("a<b", lambda row: str(row[0]), number=False),
-        Column("n", lambda row: str(row[1]), lambda row: "&" * row[1]),
+        PageColumn("a<b", lambda row: str(row[0]), number=False),
+        PageColumn("n", lambda row: str(row[1]), lambda row: "&" * row[1]),
     ]
     html = table('"rows"', columns, [("<i>", 0), ("x", 1)])
 

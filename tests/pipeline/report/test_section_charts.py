@@ -33,14 +33,14 @@ def test_of_many_kinds_those_with_the_most_operations_are_drawn() -> None:
     many = [minute(0, {"purgatory": "p", "kind": f"K{n}"}, operations=n + 4) for n in range(8)]
     found = findings(**summary(*many, pending=[]), **advice(curves=curve()))
 
-    assert [mark.text for mark in waits(found).figures[0].legend][:2] == ["K7 in p", "K6 in p"]
+    assert [mark.text for mark in waits(found).charts[0].legend][:2] == ["K7 in p", "K6 in p"]
     for section in (waits(found), history(found)):
         assert "The charts show 6 of 8 kinds" in words(section)
 
 
 def test_of_many_purgatories_those_with_the_most_checks_are_drawn() -> None:
     rows = [checks(0, f"p{n}") | {"checks": n + 1} for n in range(8)]
-    (figure,) = fan_out(findings(**summary(minute(0), fan_out=rows))).figures
+    (figure,) = fan_out(findings(**summary(minute(0), fan_out=rows))).charts
 
     assert "The charts show 6 of 8 purgatories" in figure.note
     assert figure.legend[0].text == "p7"
@@ -59,7 +59,7 @@ def test_without_late_operations_there_is_no_chart_of_lateness(steps_of_any_leng
 
 
 def test_counts_are_per_minute_for_any_length_of_step(steps_of_any_length: Section) -> None:
-    (figure,) = (each for each in steps_of_any_length.figures if each.name == "ended-0")
+    (figure,) = (each for each in steps_of_any_length.charts if each.name == "ended-0")
     heights = [part["high"] - part["low"] for part in figure.spec["datasets"]["parts"]]
 
     # Less than a second counts as one.
@@ -85,7 +85,7 @@ def test_keys_of_several_purgatories_are_named_with_their_purgatory() -> None:
     rows = [*hot_keys(), hot_keys()[1] | {"purgatory": "produce", "operations": 99}]
     (bars,) = (
         figure.spec["datasets"]["keys"]
-        for figure in hot_keys_section(findings(**summary(minute(0), hottest_keys=rows))).figures
+        for figure in hot_keys_section(findings(**summary(minute(0), hottest_keys=rows))).charts
         if figure.name == "keys-operations"
     )
 
@@ -94,7 +94,7 @@ def test_keys_of_several_purgatories_are_named_with_their_purgatory() -> None:
 
 def test_only_the_first_bars_are_drawn() -> None:
     rows = [hot_keys()[1] | {"key": str(n), "operations": n} for n in range(1, 30)]
-    (figure,) = hot_keys_section(findings(**summary(minute(0), hottest_keys=rows))).figures
+    (figure,) = hot_keys_section(findings(**summary(minute(0), hottest_keys=rows))).charts
     bars = figure.spec["datasets"]["keys"]
 
     assert len(bars) == MAX_BARS
@@ -102,7 +102,7 @@ def test_only_the_first_bars_are_drawn() -> None:
 
 
 def test_a_dot_of_the_trade_off_has_its_setting() -> None:
-    (figure,) = wheel(findings(settings=settings(), recommendations=[recommendation()])).figures
+    (figure,) = wheel(findings(settings=settings(), recommendations=[recommendation()])).charts
     default, worse, chosen = figure.spec["datasets"]["settings"]
 
     assert default["setting"] == "tick 1.00 ms, 60 slots"
@@ -117,14 +117,14 @@ def test_a_dot_of_the_trade_off_has_its_setting() -> None:
 
 def test_the_default_can_be_the_recommendation() -> None:
     chosen = recommendation() | {"tick_us": 1_000, "wheel_size": 60}
-    (figure,) = wheel(findings(settings=settings(), recommendations=[chosen])).figures
+    (figure,) = wheel(findings(settings=settings(), recommendations=[chosen])).charts
 
     assert [each["chosen"] for each in figure.spec["datasets"]["settings"]] == [True, False, False]
 
 
 def test_a_wheel_without_work_or_expirations_can_be_drawn() -> None:
     rows = settings(wakeups=0, late=None)
-    (figure,) = wheel(findings(settings=rows, recommendations=[recommendation()])).figures
+    (figure,) = wheel(findings(settings=rows, recommendations=[recommendation()])).charts
 
     assert figure.spec["datasets"]["settings"][0]["late_text"] == "up to 1.00 ms, none expired"
     assert "symlog" in str(figure.spec["layer"])

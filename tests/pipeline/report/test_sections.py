@@ -48,7 +48,7 @@ from tests.pipeline.report.section_text import words
 def test_a_missing_table_is_reported_with_the_command_that_makes_it(name: str, command: str) -> None:
     section = next(each for each in sections(findings()) if each.name == name)
 
-    assert section.figures == []
+    assert section.charts == []
     assert f"Run: purgatory-pipeline {command} &#x27;build/data set&#x27;" in words(section)
 
 

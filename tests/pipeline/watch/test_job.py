@@ -23,8 +23,8 @@ from purgatory.journal.schema import GAPS, SCHEMAS
 from purgatory.pipeline.command import INTERRUPTED
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import watch
-from purgatory.pipeline.watch.message import Message
 from purgatory.pipeline.watch.monitor import HEADER, Monitor, Window
+from purgatory.pipeline.watch.notice import Notice
 from purgatory.pipeline.watch.stream import watched
 from tests.pipeline.journals import NOON, ROWS, Row, add_segment, operation
 from tests.pipeline.settings import NO_SPARK, SETTINGS
@@ -60,11 +60,11 @@ def journal(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def watching(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], None]:
-    """Says which messages there are. Nothing is read, and Spark is not needed."""
+    """Says which notices there are. Nothing is read, and Spark is not needed."""
     monkeypatch.setattr(watch, "check_journal", lambda spark, journal: None)
 
     def say(events: list[str]) -> None:
-        monkeypatch.setattr(watch, "watched", lambda *_, **__: (message(event) for event in events))
+        monkeypatch.setattr(watch, "watched", lambda *_, **__: (notice(event) for event in events))
 
     return say
 
@@ -145,7 +145,7 @@ def test_open_windows_are_reported_at_the_end(
         latest=start + 5_000_000,
     )
 
-    def update(spark: SparkSession, journal: str, monitor: Monitor, **_: object) -> Iterator[Message]:
+    def update(spark: SparkSession, journal: str, monitor: Monitor, **_: object) -> Iterator[Notice]:
         yield from monitor.update([window])
 
     monkeypatch.setattr(watch, "watched", update)
@@ -155,8 +155,8 @@ def test_open_windows_are_reported_at_the_end(
     assert line.endswith("Fetch in fetch, so far")
 
 
-def message(event: str) -> Message:
-    return Message(event, f"what is {event}", {"number": 1})
+def notice(event: str) -> Notice:
+    return Notice(event, f"what is {event}", {"number": 1})
 
 
 @pytest.mark.parametrize(

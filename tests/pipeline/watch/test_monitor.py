@@ -1,4 +1,4 @@
-"""The messages about windows, gaps and control limits."""
+"""The notices about windows, gaps and control limits."""
 
 from __future__ import annotations
 
@@ -228,8 +228,8 @@ def test_a_window_is_an_object_for_programs(monitor: Monitor) -> None:
 
 def test_a_warning_is_an_object_with_the_limits(monitor: Monitor) -> None:
     steady(monitor, 0, MIN_BASELINE + 5)
-    messages = [*monitor.update([window(200, expired=100)]), *monitor.update([window(230)])]
-    (warning,) = (each for each in messages if each.event == "warning")
+    notices = [*monitor.update([window(200, expired=100)]), *monitor.update([window(230)])]
+    (warning,) = (each for each in notices if each.event == "warning")
 
     assert warning.values["expired"] == 100
     assert warning.values["fewest"] <= 10 <= warning.values["most"] < 100

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.observer import OUTCOMES
-from purgatory.pipeline.schemas import OPERATIONS, OPERATIONS_TABLE
+from purgatory.pipeline.schemas import OPERATION_COLUMNS, OPERATIONS_TABLE
 from purgatory.pipeline.summarize.minutes import MINUTES
 from purgatory.pipeline.watch.windows import windows
 from tests.pipeline.journals import NOON, operation, segment
@@ -31,7 +31,7 @@ ROWS: Final[list[dict[str, Any]]] = [
 
 
 def test_windows_of_a_minute_equal_the_table_of_minutes(spark: SparkSession) -> None:
-    operations = spark.createDataFrame(ROWS, OPERATIONS)
+    operations = spark.createDataFrame(ROWS, OPERATION_COLUMNS)
     found = windows(operations, length_ms=60_000, lateness_ms=0)
     same = found.withColumnRenamed("start", "minute").drop("end", "latest").toArrow()
     expected = result(MINUTES, segment(OPERATIONS_TABLE.name, ROWS))
@@ -46,7 +46,7 @@ def test_a_window_includes_its_start_and_excludes_its_end(
     spark: SparkSession,
 ) -> None:
     ends = [0, 2_499_999, 2_500_000, 4_999_999]
-    operations = spark.createDataFrame([operation(waited_us=end) for end in ends], OPERATIONS)
+    operations = spark.createDataFrame([operation(waited_us=end) for end in ends], OPERATION_COLUMNS)
     instants = [
         ((F.unix_micros(name) - int(NOON.timestamp()) * 1_000_000) / 1e6).alias(name)
         for name in ("start", "end", "latest")

@@ -37,7 +37,7 @@ class LegendEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Chart:
     """A chart: its title, a note on how to read it, and its Vega-Lite specification."""
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from purgatory.pipeline.report.figure import COLOURS, colours, log_ticks, scale_from_zero, selection_note
+from purgatory.pipeline.report.chart import COLOURS, colours, log_ticks, scale_from_zero, selection_note
 
 
 def test_a_wide_logarithmic_axis_is_labelled_at_powers_of_ten() -> None:

@@ -1,4 +1,4 @@
-"""A message of `watch`: a line for people, or an object for programs."""
+"""A notice of `watch`: a line for people, or an object for programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-# What a message is about. docs/watch.md explains them.
+# What a notice is about. docs/watch.md explains them.
 WINDOW: Final = "window"
 WARNING: Final = "warning"
 RECOVERED: Final = "recovered"
@@ -19,7 +19,7 @@ LATE: Final = "late"
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Notice:
     """What happened (``event``), in words and as named values."""
 
     event: str
