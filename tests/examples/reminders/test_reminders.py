@@ -102,8 +102,11 @@ async def messages_of(owner: Owner) -> AsyncIterator[RemoteMessages]:
 def web_workers(command: Sequence[str], directory: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     port = free_ports(1)
     bind = f"127.0.0.1:{port}" if "--bind" in command else str(port)
-    environment = {**os.environ, "REMINDERS": str(directory)}
-    with subprocess.Popen([sys.executable, "-m", *command, bind], cwd=ROOT, env=environment) as process:
+    # The servers put their working directory in front of the path, and the core there is interpreted.
+    path = os.pathsep.join([os.path.abspath(each) for each in sys.path if each])
+    environment = {**os.environ, "PYTHONPATH": path, "REMINDERS": str(directory)}
+    command = [sys.executable, "-m", *command, bind]
+    with subprocess.Popen(command, cwd=directory.parent, env=environment) as process:
         try:
             yield f"http://127.0.0.1:{port}", process
         finally:
