@@ -82,7 +82,7 @@ class Pace:
 
         When woken clients ask again, the loop serves them in each pause, before it wakes the others. Mostly
         that takes longer than an answer. So there are no more pauses for a while. With 5,000 long polls that
-        ask again at once, the p99 is then 1.1 times the p99 of an asyncio.Event. With pauses it is 6 times as
+        ask again at once, the p99 is then 1.2 times the p99 of an asyncio.Event. With pauses it is 6 times as
         long (`python -m benchmarks longpoll --only wake-again`).
         """
         if self._behind and newcomers * OVERTAKEN > self._seen > 0:
