@@ -22,7 +22,8 @@ def client_has(request: Request, tag: str) -> bool:
 
     Ask before the wait: a client that has all there is waits for more, whatever position it names.
     """
-    named = ",".join(request.headers.getlist("if-none-match"))
+    # uvicorn leaves the space behind a header's value in place.
+    named = ",".join(request.headers.getlist("if-none-match")).strip()
     return named == "*" or tag in OPAQUE_TAG.findall(named)
 
 
@@ -53,6 +54,6 @@ def resumable(request: Request, response: Response, tag: str, **following: objec
         headers["Link"] = f'<?{query}>; rel="next"'
     if not client_has(request, tag):
         return response
-    unchanged = Response(status_code=HTTPStatus.NOT_MODIFIED)
+    unchanged = Response(status_code=HTTPStatus.NOT_MODIFIED, background=response.background)
     unchanged.raw_headers = [header for header in response.raw_headers if header[0] not in OF_THE_BODY]
     return unchanged
