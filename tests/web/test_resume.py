@@ -104,3 +104,6 @@ def test_without_parameters_there_is_no_link() -> None:
 def test_what_is_no_strong_entity_tag_is_refused(tag: str) -> None:
     with pytest.raises(ValueError, match="entity tag is text in double quotes"):
         resumable(request_with(), Response(), tag)
+    # No client would ever have it, so none would wait.
+    with pytest.raises(ValueError, match="entity tag is text in double quotes"):
+        client_has(request_with(), tag)
