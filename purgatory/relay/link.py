@@ -140,7 +140,10 @@ class Link:
         self._end = None
         self.heard.clear()
         problem: Exception | None = None
-        missing = "the server has not answered: check the address, and whether both sides use TLS"
+        missing = (
+            "the server has not answered: check the address, whether both sides use TLS, and whether the "
+            "pool has a free connection"
+        )
         try:
             async with anyio.create_task_group() as group:
                 self._scope = group.cancel_scope

@@ -51,8 +51,9 @@ class PostgresTransport:
 
     `server` is a DSN such as ``postgresql://localhost/app``, or an `asyncpg.Pool`. A URL of SQLAlchemy's,
     such as ``postgresql+asyncpg://localhost/app``, is a DSN, too. A pool that you pass stays open. One
-    connection of the pool is in use as long as the relay is open. All signals go over this connection, on one
-    channel, whose name is `prefix`. Give each application its own.
+    connection of the pool is in use as long as the relay is open. Behind pgbouncer, connecting takes a second
+    one for a moment. All signals go over this connection, on one channel, whose name is `prefix`. Give each
+    application its own.
 
     The best way to signal is `notify`, in the transaction that writes: the signal leaves at the commit.
 
