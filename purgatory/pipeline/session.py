@@ -18,9 +18,9 @@ from purgatory.pipeline.java import java_home
 
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
-_JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
-# Java's optimizing compiler takes a third of the processor time of a session that runs for a minute.
-_QUICK_COMPILER: Final = "-XX:TieredStopAtLevel=1"
+# Java's optimizing compiler takes a third of the processor time of a session that runs for a minute. It takes
+# more time than it saves up to four million operations, and possibly more.
+_JAVA_OPTIONS: Final = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} -XX:TieredStopAtLevel=1"
 
 _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -37,15 +37,13 @@ _SETTINGS: Final = {
     # The driver has the paths of the files. So the driver looks at the files itself, and starts no job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.ui.enabled": "false",
-    _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+    "spark.driver.defaultJavaOptions": _JAVA_OPTIONS,
 }
 
 # If the master is on this machine, the driver uses loopback. Otherwise the driver might choose the address of
 # a network that is down.
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _ON_THIS_MACHINE: Final = ("local", "spark://127.0.0.1:", "spark://localhost:")
-# Without a cluster, the workers have this package and the driver's PySpark.
-_DAEMON: Final = {"spark.python.daemon.module": "purgatory.pipeline.daemon"}
 
 
 @contextmanager
@@ -54,25 +52,19 @@ def spark_session(
     app_name: str = "purgatory",
     *,
     progress: bool = False,
-    short: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
     """Open a Spark session at `master` until the block ends. Times are UTC.
 
-    With `progress`, Spark draws a bar on standard error for stages longer than half a second. In a session
-    that is `short`, Java compiles fast, and does not optimize. `settings` override the defaults of this
-    module. Raises JavaMissingError if there is no Java, and
-    PipelineError if Spark cannot start here for another reason.
+    With `progress`, Spark draws a bar on standard error for stages longer than half a second. `settings`
+    override the defaults of this module. Raises JavaMissingError if there is no Java, and PipelineError if
+    Spark cannot start here for another reason.
     """
     surroundings.check(master)
     with java_home() as home, _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=_python()):
         chosen = _SETTINGS | {"spark.ui.showConsoleProgress": str(progress).lower()}
         if master.startswith(_ON_THIS_MACHINE):
             chosen |= _LOOPBACK
-        if master.startswith("local"):
-            chosen |= _DAEMON
-        if short:
-            chosen[_JAVA_OPTIONS] += f" {_QUICK_COMPILER}"
         builder = SparkSession.builder.master(master).appName(app_name)
         for name, value in {**chosen, **(settings or {})}.items():
             builder = builder.config(name, value)

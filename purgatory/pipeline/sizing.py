@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Final
 
 from pyspark.sql import SparkSession
-
-from purgatory.pipeline.listing import segments
-from purgatory.pipeline.schemas import TABLES
 
 # In bytes of Parquet files. A partition after a shuffle has about this size.
 _PARTITION_SIZE: Final = 4 << 20
 # Up to this size, it costs more than it saves to compile a plan, and to plan again after each stage.
 _SMALL_SIZE: Final = 8 << 20
-# In `compact`, Java processes no rows unless there are duplicates. Up to this size, the optimizing compiler
-# of Java takes more time than it saves, even if there are duplicates.
-_SHORT_SIZE: Final = 64 << 20
 
 _PLAN_ONCE: Final = {
     "spark.sql.adaptive.enabled": "false",
@@ -28,14 +21,6 @@ _AS_USUAL: Final = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
-
-
-def is_short(options: argparse.Namespace) -> bool:
-    """Whether the session of a command with these options is short: Java has little to do in it."""
-    if options.job.NAME == "compact":
-        added = sum(each.size for table in TABLES for each in segments(options.journal, table.name))
-        return bool(added + options.dataset.size <= _SHORT_SIZE)
-    return bool(options.job.NAME == "summarize")
 
 
 def fit(spark: SparkSession, size: int) -> None:

@@ -82,37 +82,14 @@ def test_with_a_local_master_the_driver_uses_loopback(master: str, loopback: boo
         assert builder.settings.get("spark.driver.host") == ("127.0.0.1" if loopback else None)
 
 
-@pytest.mark.parametrize(("master", "module"), [("local[2]", "purgatory.pipeline.daemon"), ("yarn", None)])
-def test_without_a_cluster_workers_are_forked_from_the_daemon_of_the_pipeline(
-    master: str, module: str | None, builder: Builder
-) -> None:
-    with spark_session(master):
-        assert builder.settings.get("spark.python.daemon.module") == module
-
-
 def test_settings_override_the_defaults(builder: Builder) -> None:
     with spark_session(progress=True, settings={"spark.ui.enabled": "true"}):
         assert builder.settings["spark.ui.enabled"] == "true"
         assert builder.settings["spark.ui.showConsoleProgress"] == "true"
 
 
-def test_a_short_session_only_compiles_quickly(builder: Builder) -> None:
-    name = "spark.driver.defaultJavaOptions"
-    with spark_session():
-        usual = builder.settings[name]
-    with spark_session(short=True):
-        assert builder.settings[name] == f"{usual} -XX:TieredStopAtLevel=1"
-
-
 def test_instants_are_in_utc(spark: SparkSession) -> None:
     assert spark.sql("SELECT hour(timestamp_seconds(0))").collect()[0][0] == 0
-
-
-def test_spark_starts_without_its_machine_learning(spark: SparkSession) -> None:
-    jvm: Any = spark.sparkContext._jvm
-    path = jvm.java.lang.System.getProperty("java.class.path")
-    assert "spark-core" in path
-    assert "spark-mllib_" not in path
 
 
 def test_warnings_of_spark_are_logged_except_for_errors_that_are_raised_as_well(spark: SparkSession) -> None:
