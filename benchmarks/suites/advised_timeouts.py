@@ -19,7 +19,8 @@ from purgatory.pipeline.advise.effects import effects
 from purgatory.pipeline.jobs.advise import SHARES
 from purgatory.pipeline.session import spark_session
 from purgatory.pipeline.text import duration
-from purgatory.pipeline.transforms.synthesis import Kind, Workload, operations
+from purgatory.pipeline.transforms.synthesis import operations
+from purgatory.pipeline.workload import Kind, Workload
 
 OPERATIONS = 200_000
 MEDIAN = 0.2

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
-from pathlib import Path
 from typing import Final
-
-from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.errors import UsageError
-from purgatory.pipeline.listing import journals
 
 # Matches s3://, hdfs:// and others. One letter before the colon is a drive of Windows, and does not match.
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -33,7 +27,7 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
     """Add the positional argument DATASET, parsed as `options.dataset`."""
     parser.add_argument(
         "dataset",
-        type=_dataset,
+        type=path,
         metavar="DATASET",
         help="the directory that compact fills",
     )
@@ -55,31 +49,6 @@ def path(text: str) -> str:
             "(docs/object-stores.md)"
         )
     return local
-
-
-def check_apart(dataset: Dataset, *, journal: str | None = None, page: str | None = None) -> None:
-    """Raise UsageError if one of these directories would be written into another of them."""
-    root = os.path.realpath(dataset.root)
-    read = [] if journal is None else journals(journal)
-    if journal is not None and not os.path.isdir(journal) and dataset.is_compacted:
-        # A pattern may match the dataset as well.
-        read = [each for each in read if each != root]
-    for each in read:
-        if _is_in(root, each) or _is_in(each, root):
-            raise UsageError(
-                f"DATASET {dataset.root} and JOURNAL {each}: one of them is in the other; use another DATASET"
-            )
-    for each in (root, *read):
-        if page is not None and _is_in(os.path.realpath(page), each):
-            raise UsageError(f"PAGE {page} is in {each}, which other programs read; use another PAGE")
-
-
-def _is_in(path: str, directory: str) -> bool:
-    return Path(path).is_relative_to(directory)
-
-
-def _dataset(text: str) -> Dataset:
-    return Dataset(path(text))
 
 
 def whole_number(least: int, most: float = inf) -> Callable[[str], int]:

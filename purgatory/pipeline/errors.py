@@ -1,6 +1,11 @@
 """The errors of the pipeline that its user can fix."""
 
+from typing import Final
+
 from purgatory import PurgatoryError
+
+# A part of messages.
+INSTALL: Final = "pip install 'asyncio-purgatory[spark]'"
 
 
 class PipelineError(PurgatoryError):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from purgatory.pipeline.command import FAILED, INTERRUPTED, USAGE_ERROR
+from purgatory.pipeline.command import FAILED, INTERRUPTED, UNREAD, USAGE_ERROR
 from purgatory.pipeline.jobs.watch import LACKING, WARNED
 from purgatory.pipeline.replay.recommendation import Recommendation, ReplayedSetting
 from purgatory.pipeline.watch import monitor
@@ -122,7 +122,7 @@ def test_the_objects_of_watch_have_the_values_that_the_page_lists() -> None:
 def test_the_exit_statuses_of_watch_are_those_of_the_page() -> None:
     statuses = {int(status) for status in re.findall(r"^\| (\d+) \|", WATCH, flags=re.MULTILINE)}
 
-    assert statuses == {0, FAILED, USAGE_ERROR, WARNED, LACKING, INTERRUPTED}
+    assert statuses == {0, FAILED, USAGE_ERROR, WARNED, LACKING, INTERRUPTED, UNREAD}
 
 
 def test_the_sizes_of_the_baseline_are_those_of_the_control_chart() -> None:

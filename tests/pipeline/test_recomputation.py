@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.suites.pipeline import check, summarize
 from purgatory.journal.schema import CHECKS, GAPS
-from purgatory.pipeline.command import parser
+from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import advise, compact, replay
 from purgatory.pipeline.jobs import summarize as summarize_job

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import purgatory
 from purgatory.journal.schema import OPERATIONS
-from purgatory.pipeline.command import parser
+from purgatory.pipeline.commands import parser
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import prune

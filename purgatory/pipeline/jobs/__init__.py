@@ -1,5 +1,6 @@
-"""The commands. Each command reads tables, calls transforms, and writes tables."""
+"""The work of each command. Each job reads tables, calls transforms, and writes tables."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from purgatory.pipeline.job import Job
@@ -16,16 +17,16 @@ from purgatory.pipeline.jobs import (
     watch,
 )
 
-# The commands have the order in which a newcomer uses them.
-JOBS: Final[tuple[Job, ...]] = (
-    generate,
-    run,
-    compact,
-    summarize,
-    advise,
-    replay,
-    report,
-    watch,
-    prune,
-    optimize,
-)
+# By the name of the command.
+JOBS: Final[Mapping[str, Job]] = {
+    "generate": generate,
+    "run": run,
+    "compact": compact,
+    "summarize": summarize,
+    "advise": advise,
+    "replay": replay,
+    "report": report,
+    "watch": watch,
+    "prune": prune,
+    "optimize": optimize,
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from dataclasses import replace as replaced
@@ -19,7 +19,6 @@ from purgatory.pipeline.advise.evidence import Effect, Evidence, Reading
 from purgatory.pipeline.advise.present_timeouts import present_timeouts
 from purgatory.pipeline.advise.strata import flattened, with_strata, with_stratum
 from purgatory.pipeline.advise.verdict import GOAL, Verdict, alike, compared, decide
-from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.exchange import gather
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
@@ -27,15 +26,6 @@ from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.summarize.hottest_keys import hottest_keys, ranked
 from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, EFFECTS, TIMEOUTS, VERDICTS
 from purgatory.pipeline.text import printable
-
-NAME: Final = "advise"
-SUMMARY: Final = "Say which timeouts to keep, shorten or lengthen, and what other timeouts would do."
-EXAMPLES: Final = """\
-  %(prog)s build/dataset
-      gives a verdict on each kind, and on the ten hottest keys of each purgatory
-  %(prog)s build/dataset --hot-keys 50
-      gives verdicts on fifty keys of each purgatory
-"""
 
 SHARES: Final = (0.5, 0.9, 0.95, GOAL, 0.999)
 # The number of timeouts that a verdict names, if operations have different timeouts.
@@ -47,25 +37,12 @@ _TIMEOUT: Final = "purgatory string, kind string, key string, timeout_us long"
 Stratum = tuple[str, str, str | None]
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    add_dataset(parser)
-    parser.add_argument(
-        "--hot-keys",
-        type=whole_number(0),
-        default=10,
-        metavar="N",
-        help="the number of keys in each purgatory that get their own verdicts: the keys with the most "
-        "operations (default: %(default)s)",
-    )
-
-
 def check(options: Namespace) -> None:
-    dataset: Dataset = options.dataset
-    dataset.check_compacted()
+    Dataset(options.dataset).check_compacted()
 
 
 def run(spark: SparkSession, options: Namespace) -> None:
-    dataset: Dataset = options.dataset
+    dataset = Dataset(options.dataset)
     fit(spark, dataset.size)
     operations = dataset.read_operations(spark)
     if not dataset.table(OPERATIONS_TABLE).size:

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import add_dataset
 from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.schemas import TABLES
 from purgatory.pipeline.tables import DERIVED_TABLES
 
-NAME: Final = "optimize"
-SUMMARY: Final = "Merge the small files of a dataset, and delete the files that it has not needed for a week."
-EXAMPLES: Final = """\
-  %(prog)s build/dataset
-      run it once a day, if compact runs every few minutes
-"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_dataset(parser)
-
 
 def check(options: argparse.Namespace) -> None:
-    dataset: Dataset = options.dataset
-    dataset.check_compacted()
+    Dataset(options.dataset).check_compacted()
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> None:
-    dataset: Dataset = options.dataset
+    dataset = Dataset(options.dataset)
     for table in TABLES:
         # A killed `compact` may have left files that no commit names yet. This makes the commit.
         Batches(dataset, table)

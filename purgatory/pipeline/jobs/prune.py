@@ -6,47 +6,24 @@ import argparse
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import add_dataset, add_journal, check_apart, whole_number
 from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import TABLES
-
-NAME: Final = "prune"
-SUMMARY: Final = "Delete the segments of a journal whose rows are in a dataset."
-EXAMPLES: Final = """\
-  %(prog)s build/journal build/dataset --dry-run
-      lists the segments that are compacted and older than a week
-  %(prog)s '/journals/*' build/dataset --days 1
-      deletes the segments that are compacted and older than a day
-"""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_journal(parser)
-    add_dataset(parser)
-    parser.add_argument(
-        "--days",
-        type=whole_number(0),
-        default=7,
-        metavar="N",
-        help="keep segments that were changed in the last N days (default: %(default)s)",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="list the segments, and delete none")
+from purgatory.pipeline.separation import check_apart
 
 
 def check(options: argparse.Namespace) -> None:
-    dataset: Dataset = options.dataset
+    dataset = Dataset(options.dataset)
     check_apart(dataset, journal=options.journal)
     dataset.check_compacted()
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> None:
-    dataset: Dataset = options.dataset
+    dataset = Dataset(options.dataset)
     before = datetime.now(UTC) - timedelta(days=options.days)
     # Before segments are deleted, their rows in the dataset must be on the disk.
     os.sync()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import reduce
@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.pipeline import tables as derived
-from purgatory.pipeline.arguments import add_dataset, check_apart, path
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.report.downsampling import (
     downsampled,
@@ -41,16 +40,10 @@ from purgatory.pipeline.report.findings import (
     kinds,
 )
 from purgatory.pipeline.schemas import ROW_COUNTS
+from purgatory.pipeline.separation import check_apart
 from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.summarize.coverage import Coverage
 from purgatory.pipeline.transforms.instants import MINUTE_US
-
-NAME: Final = "report"
-SUMMARY: Final = "Make an HTML page with charts and tables of what the other commands computed."
-EXAMPLES: Final = """\
-  %(prog)s build/dataset build/report
-      then open build/report/index.html
-"""
 
 # The order of the rows of each table. It is the order in the dataset, but steps of time replace the minutes.
 _ORDERS: Final = {
@@ -64,18 +57,8 @@ _ORDERS: Final = {
 }
 
 
-def add_arguments(parser: ArgumentParser) -> None:
-    add_dataset(parser)
-    parser.add_argument(
-        "output",
-        type=lambda text: Path(path(text)),
-        metavar="DIRECTORY",
-        help="the local directory for index.html and its tables",
-    )
-
-
 def check(options: Namespace) -> None:
-    dataset: Dataset = options.dataset
+    dataset = Dataset(options.dataset)
     check_apart(dataset, page=str(options.output))
     dataset.check_compacted()
 
@@ -84,7 +67,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
     # The page is imported here, because Altair takes a second, and the other commands do not need it.
     from purgatory.pipeline.report.page import page
 
-    dataset: Dataset = options.dataset
+    dataset = Dataset(options.dataset)
     fit(spark, dataset.size)
     frames = {COMMITS: _commits(spark, dataset), NODES: _nodes(spark, dataset)}
     frames |= _in_steps(dataset.read_run(spark, derived.SUMMARY_TABLES))

@@ -9,51 +9,33 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import add_dataset, add_journal, check_apart, path
+from purgatory.pipeline.commands import parser
+from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.job import Job
 from purgatory.pipeline.jobs import advise, compact, replay, report, summarize
-
-NAME: Final = "run"
-SUMMARY: Final = "Do all steps: compact, summarize, advise, replay and report, in one Spark session."
-EXAMPLES: Final = """\
-  %(prog)s build/journal build/dataset build/page
-      then open build/page/index.html
-  %(prog)s '/journals/*' build/dataset build/page
-      reads the journals of many nodes; run it again while they grow
-"""
+from purgatory.pipeline.separation import check_apart
 
 # The steps, and the arguments that each step takes.
-_STEPS: Final[tuple[tuple[Job, tuple[str, ...]], ...]] = (
-    (compact, ("journal", "dataset")),
-    (summarize, ("dataset",)),
-    (advise, ("dataset",)),
-    (replay, ("dataset",)),
-    (report, ("dataset", "page")),
+_STEPS: Final[tuple[tuple[str, Job, tuple[str, ...]], ...]] = (
+    ("compact", compact, ("journal", "dataset")),
+    ("summarize", summarize, ("dataset",)),
+    ("advise", advise, ("dataset",)),
+    ("replay", replay, ("dataset",)),
+    ("report", report, ("dataset", "page")),
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_journal(parser)
-    add_dataset(parser)
-    parser.add_argument(
-        "page", type=path, metavar="PAGE", help="the directory for the page: index.html and its tables"
-    )
-
-
 def check(options: argparse.Namespace) -> None:
-    check_apart(options.dataset, journal=options.journal, page=options.page)
+    check_apart(Dataset(options.dataset), journal=options.journal, page=options.page)
     compact.check(options)
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> int:
     """Run the steps with their default options, until a step fails. Returns its exit status, or 0."""
-    given = {"journal": options.journal, "dataset": options.dataset.root, "page": options.page}
     began = time.monotonic()
-    for number, (step, names) in enumerate(_STEPS, start=1):
-        print(f"step {number} of {len(_STEPS)}: {step.NAME}", file=sys.stderr, flush=True)
-        parser = argparse.ArgumentParser()
-        step.add_arguments(parser)
-        of_step = parser.parse_args(["--", *(given[name] for name in names)])
+    for number, (name, step, arguments) in enumerate(_STEPS, start=1):
+        print(f"step {number} of {len(_STEPS)}: {name}", file=sys.stderr, flush=True)
+        of_step = parser().parse_args([name, "--", *(getattr(options, each) for each in arguments)])
         step.check(of_step)
         status = step.run(spark, of_step)
         sys.stdout.flush()

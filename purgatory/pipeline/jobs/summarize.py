@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.exchange import gather
 from purgatory.pipeline.schemas import TABLES
@@ -19,35 +17,13 @@ from purgatory.pipeline.summarize.hottest_keys import hottest_keys, ranked
 from purgatory.pipeline.summarize.pending import pending
 from purgatory.pipeline.tables import FAN_OUT, GAP_MINUTES, HOTTEST_KEYS, MINUTES, PENDING, SUMMARY_TABLES
 
-NAME: Final = "summarize"
-SUMMARY: Final = (
-    "Measure ended and pending operations and checks of keys in each minute, and find the hottest keys."
-)
-EXAMPLES: Final = """\
-  %(prog)s build/dataset
-  %(prog)s build/dataset --hottest 100
-      finds the hundred hottest keys of each purgatory instead of twenty
-"""
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    add_dataset(parser)
-    parser.add_argument(
-        "--hottest",
-        type=whole_number(1),
-        default=20,
-        metavar="N",
-        help="the number of hottest keys, for each purgatory and each measure (default: %(default)s)",
-    )
-
 
 def check(options: Namespace) -> None:
-    dataset: Dataset = options.dataset
-    dataset.check_compacted()
+    Dataset(options.dataset).check_compacted()
 
 
 def run(spark: SparkSession, options: Namespace) -> None:
-    dataset: Dataset = options.dataset
+    dataset = Dataset(options.dataset)
     this_run = dataset.new_run(SUMMARY_TABLES)
     files = {table.name: dataset.table(table).paths() for table in TABLES}
     parts = (

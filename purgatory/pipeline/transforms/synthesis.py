@@ -7,8 +7,6 @@ every cluster, with any number of partitions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -16,11 +14,10 @@ from pyspark.sql import functions as F
 
 from purgatory.journal.schema import CANCELLED, COMPLETED, EXPIRED
 from purgatory.pipeline.schemas import CHECK_COLUMNS, OPERATION_COLUMNS
+from purgatory.pipeline.workload import NUMBERS, Kind, Workload
 
 # The tick, in microseconds. An operation is less than a tick late.
 _TICK_US: Final = 1000
-# The lower half of an operation's id is its number, as in the ids of a JournalWriter.
-NUMBERS: Final = 1 << 32
 _NUMBER: Final = f"operation_id & {NUMBERS - 1}"
 
 # Defects of rows: a column, and its wrong value.
@@ -35,39 +32,6 @@ _DEFECTS: Final = (
     ("outcome", "'forgotten'"),
     ("tries", "0"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """Operations that complete after exp(N(ln median, sigma)) seconds, unless they end before that."""
-
-    name: str
-    median: float
-    sigma: float
-    timeout: float
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """The parameters of the operations. Times are in seconds, shares are between 0 and 1."""
-
-    operations: int = 1_000_000
-    seed: int = 0
-    kinds: tuple[Kind, ...] = (Kind("Fetch", 0.2, 1.0, 0.5), Kind("Produce", 0.02, 0.6, 0.1))
-    nodes: int = 3
-    keys: int = 10_000
-    # The k-th key is used about k ** -zipf times as often as the first.
-    zipf: float = 1.1
-    # The share of operations that watch the first key. The other operations choose their keys by `zipf`.
-    hot: float = 0.0
-    # The share of operations that are cancelled at a uniform time before the timeout, if they have not
-    # completed.
-    withdrawn: float = 0.02
-    # The share of rows with a defect.
-    malformed: float = 0.001
-    start: datetime = datetime(2026, 1, 1, tzinfo=UTC)
-    # The time from the first start to the last.
-    duration: float = 3600.0
 
 
 def operations(numbers: DataFrame, workload: Workload) -> DataFrame:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import EXPIRED
 from purgatory.pipeline.advise.verdict import UNKNOWN
-from purgatory.pipeline.command import parser
+from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import advise
 from purgatory.pipeline.schemas import OPERATION_COLUMNS, OPERATIONS_TABLE
@@ -120,7 +120,7 @@ def test_of_no_operations_it_has_nothing_to_say_and_makes_empty_tables(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dataset = compacted(spark, tmp_path, [])
-    advise.run(spark, Namespace(dataset=dataset, hot_keys=1))
+    advise.run(spark, Namespace(dataset=dataset.root, hot_keys=1))
     assert capsys.readouterr().out == (
         f"No operation is compacted in {dataset.root} yet, so there is nothing to advise.\n"
     )

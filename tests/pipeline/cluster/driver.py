@@ -14,7 +14,8 @@ from typing import Final, TypedDict
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.command import parser
+from purgatory.pipeline.commands import parser
+from purgatory.pipeline.jobs import JOBS
 from purgatory.pipeline.session import spark_session
 from tests.pipeline.cluster.standalone import WORKERS, kill, suspended
 
@@ -82,11 +83,11 @@ def main() -> None:
     with spark_session(orders["master"], "purgatory tests", settings=orders["settings"]) as spark:
         *others, last = map(parser().parse_args, orders["commands"])
         for options in others:
-            options.job.run(spark, options)
+            JOBS[options.command].run(spark, options)
         killer = WorkerKiller(spark, orders["workers"])
         killer.start()
         try:
-            last.job.run(spark, last)
+            JOBS[last.command].run(spark, last)
         finally:
             killer.stop()
         if killer.killed_during is None:

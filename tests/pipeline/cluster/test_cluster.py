@@ -20,9 +20,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.command import parser
+from purgatory.pipeline.commands import parser
+from purgatory.pipeline.jobs import JOBS
 from purgatory.pipeline.jobs.generate import generate
-from purgatory.pipeline.transforms.synthesis import Workload
+from purgatory.pipeline.workload import Workload
 from tests.pipeline.cluster.driver import Orders
 from tests.pipeline.cluster.standalone import standalone
 from tests.pipeline.settings import SETTINGS
@@ -121,7 +122,7 @@ def runs(
         )
         for command in commands:
             options = parser().parse_args(arguments(command, journals, local))
-            options.job.run(spark, options)
+            JOBS[options.command].run(spark, options)
         done = driver.result()
     assert done.returncode == 0, done.stdout + done.stderr
     (log,) = events.iterdir()

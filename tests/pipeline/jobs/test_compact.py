@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
 from purgatory.pipeline import compaction
-from purgatory.pipeline.command import parser
+from purgatory.pipeline.commands import parser
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import StoredTable

@@ -11,14 +11,14 @@ from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
 from purgatory.pipeline import compaction
-from purgatory.pipeline.command import parser
+from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import generate
 from purgatory.pipeline.jobs.compact import compact
 from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.transforms.segments import decode
-from purgatory.pipeline.transforms.synthesis import Workload
+from purgatory.pipeline.workload import Workload
 from tests.pipeline.settings import NO_SPARK
 
 

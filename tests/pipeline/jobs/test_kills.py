@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
-from purgatory.pipeline.command import parser
+from purgatory.pipeline.commands import parser
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import StoredTable

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
 from purgatory.pipeline.batches import Batches
-from purgatory.pipeline.command import parser
+from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import optimize
 from purgatory.pipeline.schemas import CHECKS_TABLE

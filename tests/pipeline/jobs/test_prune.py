@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import OPERATIONS
-from purgatory.pipeline.command import parser
+from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import prune

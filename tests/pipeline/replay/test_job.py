@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from purgatory.journal.schema import GAPS
+from purgatory.pipeline.commands import parser
+from purgatory.pipeline.commands.replay import TICKS, WHEEL_SIZES
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import replay
 from purgatory.pipeline.replay.reaper import ReplayInterval, Setting
@@ -37,9 +39,7 @@ def compacted(spark: SparkSession, root: Path, rows: dict[Table, Sequence[Row]])
 
 
 def parsed(*arguments: str) -> Namespace:
-    parser = ArgumentParser()
-    replay.add_arguments(parser)
-    return parser.parse_args(arguments)
+    return parser().parse_args(["replay", *arguments])
 
 
 @dataclass(frozen=True)
@@ -148,5 +148,5 @@ def test_of_operations_that_have_not_waited_it_has_nothing_to_say_and_makes_empt
 
 def test_by_default_all_ticks_and_sizes_are_tried() -> None:
     options = parsed("dataset")
-    assert (options.ticks, options.wheel_sizes) == (replay.TICKS, replay.WHEEL_SIZES)
+    assert (options.ticks, options.wheel_sizes) == (TICKS, WHEEL_SIZES)
     assert Setting(round(1e6 * options.ticks[0]), options.wheel_sizes[2]) == DEFAULT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import vl_convert
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline import tables as derived
+from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import report
@@ -83,9 +84,7 @@ def dataset(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Da
 
 def run(spark: SparkSession, dataset: Dataset, output: Path) -> dict[str, list[Row]]:
     """Run the command. Returns the tables of the report."""
-    parser = ArgumentParser()
-    report.add_arguments(parser)
-    report.run(spark, parser.parse_args([dataset.root, str(output)]))
+    report.run(spark, parser().parse_args(["report", dataset.root, str(output)]))
     return {path.stem: pq.read_table(path).to_pylist() for path in (output / "tables").glob("*.parquet")}
 
 
@@ -138,6 +137,6 @@ def test_the_tables_of_an_unfinished_command_are_ignored(
 
 def test_a_directory_without_a_dataset_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="nothing is compacted"):
-        report.run(spark, Namespace(dataset=Dataset(f"{tmp_path}/none"), output=tmp_path / "report"))
+        report.run(spark, Namespace(dataset=f"{tmp_path}/none", output=tmp_path / "report"))
 
     assert not (tmp_path / "report").exists()

@@ -40,7 +40,7 @@ def test_it_writes_the_summaries_and_reports_gaps(
     for table in SUMMARY_TABLES:
         derive(dataset, table, [], run=3)
 
-    summarize.run(spark, Namespace(dataset=dataset, hottest=1))
+    summarize.run(spark, Namespace(dataset=dataset.root, hottest=1))
     output = capsys.readouterr().out
     found = {name: frame.collect() for name, frame in dataset.read_run(spark, SUMMARY_TABLES).items()}
 

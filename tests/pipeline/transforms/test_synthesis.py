@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.pipeline.schemas import CHECK_COLUMNS, CHECKS_TABLE, OPERATION_COLUMNS, OPERATIONS_TABLE, Table
-from purgatory.pipeline.transforms.synthesis import Kind, Workload, checks, operations, with_defects
+from purgatory.pipeline.transforms.synthesis import checks, operations, with_defects
 from purgatory.pipeline.transforms.validation import reasons
+from purgatory.pipeline.workload import Kind, Workload
 
 COUNT = 4_000
 FETCH, PRODUCE = Kind("Fetch", 0.2, 1.0, 0.5), Kind("Produce", 0.02, 0.6, 0.1)

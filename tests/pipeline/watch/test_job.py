@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import GAPS, SCHEMAS
 from purgatory.pipeline.command import INTERRUPTED
+from purgatory.pipeline.commands import parser
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import watch
 from purgatory.pipeline.watch.monitor import HEADER, Monitor, Window
@@ -41,9 +42,7 @@ def ended(second: float, count: int = 1, expired: int = 0, **changed: Any) -> li
 
 
 def options(journal: Path, *arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    watch.add_arguments(parser)
-    return parser.parse_args([str(journal), *arguments])
+    return parser().parse_args(["watch", str(journal), *arguments])
 
 
 def at(second: int) -> str:
