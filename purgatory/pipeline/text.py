@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor
+from math import floor, log10
 
 
 def duration(microseconds: float) -> str:
@@ -16,9 +16,22 @@ def duration(microseconds: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent, rounded down to hundredths, so that 99.996 % does not become 100 %."""
+    """A share in percent, rounded down to hundredths. Only nothing is 0 %, and only all is 100 %."""
     # The share has an error of up to 1e-9.
-    return f"{floor(10_000 * (share + 1e-9)) / 100:g} %"
+    hundredths = floor(10_000 * (share + 1e-9))
+    return f"{hundredths / 100:g} %" if hundredths or share < 1e-9 else "< 0.01 %"
+
+
+def rounded(number: float) -> str:
+    """A number with at least three digits, and never with an exponent: 3,450, 34.5, 0.00345."""
+    decimals = max(0, 2 - floor(log10(number))) if number else 0
+    text = f"{number:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 operation, 2,000 operations."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def more(operations: float) -> str:
@@ -28,8 +41,10 @@ def more(operations: float) -> str:
 
 
 def less(microseconds: float) -> str:
-    """A difference of time in words: 2.00 s less, or 2.00 s more."""
-    return f"{duration(abs(microseconds))} {'less' if microseconds >= 0 else 'more'}"
+    """A difference of time in words: 2.00 s less, 2.00 s more, or as long."""
+    if not round(microseconds):
+        return "as long"
+    return f"{duration(abs(microseconds))} {'less' if microseconds > 0 else 'more'}"
 
 
 def printable(text: str) -> str:

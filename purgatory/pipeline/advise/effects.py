@@ -13,7 +13,7 @@ def effects(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
 
     ``completes``, ``completes_low``, ``completes_high``
         the share that completes within the timeout, and its 95 % confidence interval. The upper bound is 1 if
-        no operation waited for this long
+        no operation waited for this long. It is exact (Clopper-Pearson) if no operation completed
     ``more_completed``, ``more_completed_low``, ``more_completed_high``
         how many more of the recorded operations would have completed, and the 95 % confidence interval of
         this number; negative if fewer
@@ -42,6 +42,7 @@ def effects(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
             # The curve falls, so an upper bound holds for all longer waits, too.
             F.max(F.when(reached & F.col("survival_high").isNotNull(), bounded)).alias("bounded"),
             F.max(wait).alias("followed_us"),
+            _sum_where(wait >= timeout, F.col("ended")).alias("waited_for_it"),
             _sum_where(~reached, F.col("completed")).alias("cut_off"),
             _sum_where(~reached, F.col("ended") * (wait - timeout)).alias("spared_us"),
             _sum_where(reopened, F.col("expired")).alias("reopened"),
@@ -64,7 +65,10 @@ def effects(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
         )
     )
     followed = timeout <= F.col("followed_us")
-    lowest = F.when(followed, F.coalesce("last.survival_low", "survival")).otherwise(0.0)
+    # If each of n operations completes by the timeout with a probability p, none of them does so with the
+    # probability (1 - p) to the power of n. This is 2.5 % at the upper bound.
+    of_none = F.when(F.col("survival") == 1, F.pow(F.lit(0.025), 1 / F.col("waited_for_it")))
+    lowest = F.when(followed, F.coalesce(of_none, "last.survival_low", "survival")).otherwise(0.0)
     # The number of continued operations that would still not have completed. Its uncertainty grows with the
     # distance from the wait of the expired operation to this timeout. So all operations get the interval of
     # the operations that expired first.

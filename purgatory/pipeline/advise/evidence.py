@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from purgatory.pipeline.text import duration, less, more, percent
+from purgatory.pipeline.text import counted, duration, less, more, percent, rounded
 
 # A shorter timeout is this many times as long as operations need. So operations may become slower and still
 # complete.
@@ -67,8 +67,9 @@ class Effect:
         if self.more_completed is None or self.waited_less_us is None:
             return f"{said}."
         return (
-            f"{said}. Of these {operations:,} operations, {more(self.more_completed)}{self._interval()} "
-            f"would have completed. All together would have waited {less(self.waited_less_us)}."
+            f"{said}. Of {counted(operations, 'recorded operation')}, {more(self.more_completed)}"
+            f"{self._interval()} would have completed. All together would have waited "
+            f"{less(self.waited_less_us)}."
         )
 
     def _interval(self) -> str:
@@ -136,7 +137,9 @@ class Evidence:
         interval = f"{percent(now.completes_low)} to {percent(now.completes_high)}"
         limit = duration(self._until) + ("" if self.present_us is not None else ", the longest wait")
         far = (
-            "" if self.times_p99 is None else f", which is {self.times_p99:.3g} times p99, {reading.timeout}"
+            ""
+            if self.times_p99 is None
+            else f", which is {rounded(self.times_p99)} times p99, {reading.timeout}"
         )
         return f"{percent(now.completes)} complete within {limit} ({interval}){far}"
 
@@ -148,7 +151,7 @@ class Evidence:
         others = self.p99.operations - sum(number for _, number in self.mixture)
         if others:
             shares.append(("others", others / self.p99.operations))
-        return ", ".join(f"{name} ({100 * share:.3g} %)" for name, share in shares)
+        return ", ".join(f"{name} ({percent(share)})" for name, share in shares)
 
     @property
     def _until(self) -> int:

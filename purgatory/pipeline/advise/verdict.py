@@ -39,6 +39,12 @@ USUAL: Final = 0.1
 # A shorter timeout is at most half of the present timeout, and saves at least this share of all waiting.
 WORTHWHILE: Final = 0.1
 
+# What the verdicts cannot know.
+UNLESS: Final = (
+    "If it is normal that operations of a kind expire, as it is for long polls, do not follow the verdict on "
+    "this kind. Look at what each timeout would do."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -85,14 +91,11 @@ def decide(evidence: Evidence) -> Verdict:
     """Apply the rules. Takes some microseconds."""
     verdict, timeout_us, reason = _decision(evidence)
     p99, now = evidence.p99, evidence.now
-    present = named(evidence.present_us)
     if timeout_us is not None:
-        advice = f"{verdict} from {present} to {duration(timeout_us)}"
-        reason = (
-            f"{reason} With {duration(timeout_us)}, {evidence.effects[timeout_us].sentence(p99.operations)}"
-        )
-    else:
-        advice = f"{verdict} {present}" if verdict == KEEP else verdict
+        effect = evidence.effects[timeout_us]
+        reason = f"{reason} With {duration(timeout_us)}, {effect.sentence(p99.operations)}"
+        if verdict == LENGTHEN and round(effect.more_completed or 0) < 0:
+            reason = f"{reason} {_fewer(timeout_us)}"
     return Verdict(
         purgatory=p99.purgatory,
         kind=p99.kind,
@@ -110,7 +113,7 @@ def decide(evidence: Evidence) -> Verdict:
         p99_high_us=p99.timeout_high_us,
         times_p99=evidence.times_p99,
         timeout_us=timeout_us,
-        advice=advice,
+        advice=_advice(verdict, evidence.present_us, timeout_us),
         reason=reason,
     )
 
@@ -175,11 +178,30 @@ def _decision(evidence: Evidence) -> tuple[str, int | None, str]:
         )
         return KEEP, None, f"{evidence.within()}. {others} {_why_not_shorter(evidence)}"
     if now.completes_high >= GOAL:
-        few = f"{p99.operations:,} operations are too few, or too many of them were withdrawn."
+        few = f"there are too few operations ({p99.operations:,}), or too many of them were withdrawn."
         return UNKNOWN, None, f"{evidence.within()}: that may be {percent(GOAL)}, or less; {few}"
     if evidence.longer_us is not None:
-        return LENGTHEN, evidence.longer_us, f"Only {evidence.within()}; {percent(GOAL)} should."
+        return LENGTHEN, evidence.longer_us, _too_few(evidence)
     return UNKNOWN, None, _cut_off(evidence)
+
+
+def _advice(verdict: str, present_us: int | None, timeout_us: int | None) -> str:
+    if timeout_us is not None:
+        longest = duration(timeout_us)
+        if present_us is None:
+            return f"set a timeout of {longest}"
+        return f"{verdict} from {duration(present_us)} to {longest}"
+    if verdict != KEEP:
+        return verdict
+    return "keep it without a timeout" if present_us is None else f"keep {duration(present_us)}"
+
+
+def _fewer(timeout_us: int) -> str:
+    """Why fewer operations would have completed with a timeout that is longer than the present timeout."""
+    return (
+        f"They are fewer because some operations completed after more than {duration(timeout_us)}: these "
+        "had a longer timeout, or the event loop was late."
+    )
 
 
 def _why_not_shorter(evidence: Evidence) -> str:
@@ -205,9 +227,14 @@ def _cut_off(evidence: Evidence) -> str:
         )
     longer = duration(HEADROOM * max(present, p99.timeout_us or 0))
     return (
-        f"Only {evidence.within()}; {percent(GOAL)} should. {unknown}. Give some operations, at random, a "
-        f"longer timeout, such as {longer}."
+        f"{_too_few(evidence)} {unknown}. Give some operations, at random, a longer timeout, such as "
+        f"{longer}."
     )
+
+
+def _too_few(evidence: Evidence) -> str:
+    only = "Only " if evidence.now.completes else ""
+    return f"{only}{evidence.within()}; {percent(GOAL)} should."
 
 
 def _is_alike(key: Verdict, kind: Verdict) -> bool:

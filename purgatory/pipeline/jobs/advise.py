@@ -18,7 +18,7 @@ from purgatory.pipeline.advise.effects import effects
 from purgatory.pipeline.advise.evidence import Effect, Evidence, Reading
 from purgatory.pipeline.advise.present_timeouts import present_timeouts
 from purgatory.pipeline.advise.strata import flattened, with_strata, with_stratum
-from purgatory.pipeline.advise.verdict import GOAL, Verdict, alike, compared, decide
+from purgatory.pipeline.advise.verdict import GOAL, UNLESS, Verdict, alike, compared, decide
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.exchange import gather
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
@@ -65,7 +65,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
     verdicts = compared([decide(replaced(each, effects=found[each.p99.stratum])) for each in cases])
     dataset.replace_rows(VERDICTS, [asdict(each) for each in verdicts], this_run)
 
-    for line in (*_spoken(verdicts), "", *_table(readings)):
+    for line in (*_spoken(verdicts), "", fill(UNLESS, 100), "", *_table(readings)):
         print(line)
 
 

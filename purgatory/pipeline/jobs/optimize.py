@@ -10,6 +10,7 @@ from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.schemas import TABLES
 from purgatory.pipeline.tables import DERIVED_TABLES
+from purgatory.pipeline.text import counted
 
 
 def check(options: argparse.Namespace) -> None:
@@ -26,4 +27,4 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
         log = stored.log()
         files = log.optimize.compact()["numFilesRemoved"] if stored in merged else 0
         deleted = len(log.vacuum(dry_run=False, full=True))
-        print(f"{stored.path}: {files:,} files merged, {deleted:,} old files deleted")
+        print(f"{stored.path}: {counted(files, 'file')} merged, {counted(deleted, 'old file')} deleted")

@@ -14,6 +14,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import TABLES
 from purgatory.pipeline.separation import check_apart
+from purgatory.pipeline.text import counted
 
 
 def check(options: argparse.Namespace) -> None:
@@ -39,4 +40,5 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
                 Path(file.path).unlink(missing_ok=True)
         done = "would be deleted" if options.dry_run else "deleted"
         size = sum(file.size for file in compacted)
-        print(f"{table.name}: {len(compacted):,} of {len(found):,} segments {done}, {size:,} bytes")
+        of_all = f"{len(compacted):,} of {counted(len(found), 'segment')}"
+        print(f"{table.name}: {of_all} {done}, {counted(size, 'byte')}")

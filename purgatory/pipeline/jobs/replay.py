@@ -17,7 +17,7 @@ from purgatory.pipeline.replay.settings import by_setting, replayed
 from purgatory.pipeline.replay.wheel_waits import NO_WAITS, intervals, wheel_waits
 from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
-from purgatory.pipeline.text import duration
+from purgatory.pipeline.text import counted, duration
 
 
 def check(options: Namespace) -> None:
@@ -70,7 +70,8 @@ def run(spark: SparkSession, options: Namespace) -> None:
     lost = dataset.read_gaps(spark).where(F.col("ended") >= since).agg(F.sum("lost_operations").alias("lost"))
     for row in lost.where("lost > 0").collect():
         print(
-            f"\nUp to {row['lost']:,} operations of that time are missing in the journal, and in the replay."
+            f"\nThe journal lacks up to {counted(row['lost'], 'operation')} of that time, so the replay "
+            "lacks them, too."
         )
 
 
@@ -85,7 +86,8 @@ def _settings(options: Namespace) -> list[Setting]:
 def _replayed(row: ReplayedSetting, recorded: int) -> str:
     since, until = (f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S}" for instant in (row.since, row.until))
     return (
-        f"{row.purgatory}: replayed the newest {row.operations:,} of {recorded:,} operations with a timeout, "
+        f"{row.purgatory}: replayed the newest {row.operations:,} of "
+        f"{counted(recorded, 'operation')} with a timeout, "
         f"from {since} to {until} UTC"
     )
 
@@ -97,7 +99,7 @@ def _table(rows: Sequence[ReplayedSetting]) -> Iterable[str]:
         lines.append(
             [
                 row.purgatory,
-                f"{row.tick_us / 1000:g} ms",
+                row.tick,
                 *(f"{each:,}" for each in (row.wheel_size, row.wakeups, row.moves, row.fullest_slot)),
                 "-" if row.lateness_p99_us is None else duration(row.lateness_p99_us),
                 "the default" if row.is_default else "",

@@ -16,6 +16,7 @@ from purgatory.pipeline.summarize.coverage import Coverage
 from purgatory.pipeline.summarize.hottest_keys import hottest_keys, ranked
 from purgatory.pipeline.summarize.pending import pending
 from purgatory.pipeline.tables import FAN_OUT, GAP_MINUTES, HOTTEST_KEYS, MINUTES, PENDING, SUMMARY_TABLES
+from purgatory.pipeline.text import counted
 
 
 def check(options: Namespace) -> None:
@@ -47,7 +48,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
     for table, own in rows.items():
         dataset.replace_table(table, own, this_run)
         if table is not GAP_MINUTES:
-            print(f"{dataset.derived(table).path}: {own.num_rows:,} rows")
+            print(f"{dataset.derived(table).path}: {counted(own.num_rows, 'row')}")
 
     stored = dataset.derived(GAP_MINUTES)
     print(incompleteness(stored.rows()["minute"].to_pylist(), stored.path))
@@ -58,4 +59,4 @@ def incompleteness(minutes: Sequence[datetime], path: str) -> str:
     if not minutes:
         return "All minutes are complete."
     first, last = (f"{minute:%Y-%m-%d %H:%M}" for minute in (minutes[0], minutes[-1]))
-    return f"{len(minutes):,} minutes from {first} to {last} are incomplete, see {path}"
+    return f"Incomplete minutes: {len(minutes):,}, from {first} to {last}, see {path}"

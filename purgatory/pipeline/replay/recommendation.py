@@ -9,7 +9,7 @@ from typing import Final
 
 from purgatory._core.timer import DEFAULT_WHEEL_SIZE
 from purgatory.pipeline.replay.reaper import Setting
-from purgatory.pipeline.text import duration
+from purgatory.pipeline.text import counted, duration, rounded
 
 # The default of a Purgatory.
 DEFAULT: Final = Setting(tick_us=1_000, wheel_size=DEFAULT_WHEEL_SIZE)
@@ -54,7 +54,11 @@ class ReplayedSetting:
 
     @property
     def name(self) -> str:
-        return f"a tick of {self.tick_us / 1000:g} ms and {self.wheel_size} slots"
+        return f"a tick of {self.tick} and {self.wheel_size:,} slots"
+
+    @property
+    def tick(self) -> str:
+        return f"{rounded(self.tick_us / 1000)} ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +70,37 @@ class Recommendation:
     acceptable_us: int
 
     def sentence(self) -> str:
-        """The recommendation and its reason, in one sentence."""
+        """The recommendation and its reasons, in words."""
         chosen, default = self.chosen, self.default
         limit = f"at most {duration(self.acceptable_us)} late"
+        operations = counted(chosen.operations, "operation")
         if chosen.is_default:
             return (
-                f"Keep the default for {default.purgatory}, {default.name}: for {default.operations:,} "
-                f"operations its reaper wakes {_times(default.wakeups)} and makes {default.moves:,} moves, "
-                f"and no setting that is {limit} saves a wake-up or a move for every hundred operations."
+                f"Keep the default for {default.purgatory}, {default.name}. For {operations} its reaper "
+                f"wakes {_times(default.wakeups)} and makes {counted(default.moves, 'move')}. No setting "
+                f"that is {limit} saves a wake-up or a move for every hundred operations."
             )
-        lateness = (
-            f"99 % of the expirations are at most {duration(chosen.late_us)} late instead of "
-            f"{duration(default.late_us)}"
-            if chosen.expired
-            else f"no operation expired, but one could be up to {duration(chosen.tick_us)} late"
+        gain = (
+            "Each wake-up and each move takes time of the event loop, and the service gets this time."
+            if chosen.work < default.work
+            else "Operations expire sooner after their deadlines."
         )
-        reason = (
-            f"no setting that is {limit} makes less work"
+        lateness = (
+            f"99 % of the expirations are at most {duration(chosen.late_us)} late, and "
+            f"{duration(default.late_us)} with the default"
+            if chosen.expired
+            else f"No operation expired, but one could be up to {duration(chosen.tick_us)} late"
+        )
+        best = (
+            f"No setting that is {limit} makes less work"
             if chosen.late_us <= self.acceptable_us
-            else f"no setting is {limit}, and none is less late than this one"
+            else f"No setting is {limit}, and none is less late than this one"
         )
         return (
-            f"Take {chosen.name} for {chosen.purgatory}: for {chosen.operations:,} operations its reaper "
-            f"wakes {_times(chosen.wakeups)} instead of {_times(default.wakeups)} with the default, "
-            f"{default.name}, and makes {chosen.moves:,} moves instead of {default.moves:,}; {lateness}; "
-            f"{reason}."
+            f"Take {chosen.name} for {chosen.purgatory}. For {operations} its reaper wakes "
+            f"{_times(chosen.wakeups)} and makes {counted(chosen.moves, 'move')}. With the default, "
+            f"{default.name}, it wakes {_times(default.wakeups)} and makes {counted(default.moves, 'move')}. "
+            f"{gain} {lateness}. {best}."
         )
 
 

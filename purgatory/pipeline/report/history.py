@@ -21,7 +21,7 @@ from purgatory.pipeline.report.chart import (
 from purgatory.pipeline.report.findings import FAN_OUT, MINUTES, PENDING, Findings, Row, series
 from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import Timeline, bars, legend, lines
-from purgatory.pipeline.text import duration
+from purgatory.pipeline.text import counted, duration, percent, rounded
 
 _OUTCOME_COLOURS: Final = {
     COMPLETED: COLOURS[2],
@@ -80,7 +80,7 @@ def fan_out(findings: Findings) -> Section:
                 series=lambda row: str(row["purgatory"]),
                 colours=hues,
                 measures=(("99 %", "tried_p99"), ("half", "tried_p50")),
-                text=lambda number: f"{number:,.4g}",
+                text=rounded,
                 title="operations tried",
                 axis=count_axis,
             ),
@@ -126,7 +126,7 @@ def _expired(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Ch
             series=series,
             colours=hues,
             measures=(("expired", "ratio"),),
-            text=lambda share: f"{100 * share:.3g} %",
+            text=percent,
             title="expired",
             axis=share_axis,
         ),
@@ -165,7 +165,7 @@ def _pending(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Ch
             series=series,
             colours=hues,
             measures=(("at most", "pending_max"), ("on average", "pending_mean")),
-            text=lambda number: f"{number:,.4g}",
+            text=rounded,
             title="pending",
             axis=count_axis,
         ),
@@ -219,7 +219,7 @@ def length(step: timedelta) -> str:
     """The length of a step in words: 30 minutes, 2 hours."""
     minutes = step // timedelta(minutes=1)
     unit, size = next(each for each in _UNITS if minutes % each[1] == 0)
-    return f"{minutes // size} {unit}{'' if minutes == size else 's'}"
+    return counted(minutes // size, unit)
 
 
 _UNITS: Final = (("day", 1440), ("hour", 60), ("minute", 1))
@@ -227,6 +227,6 @@ _SUMMED: Final = ("checks", "tried", "completed")
 _FAN_OUT_COLUMNS: Final = (
     markup.text_column("purgatory", lambda row: str(row["purgatory"])),
     *(markup.count_column(name, name) for name in _SUMMED),
-    markup.PageColumn("tried by each", lambda row: f"{row['tried'] / row['checks']:.2f}"),
+    markup.PageColumn("tried by each", lambda row: f"{row['tried'] / row['checks']:,.2f}"),
     markup.count_column("at most", "tried_max"),
 )

@@ -22,6 +22,7 @@ from purgatory.pipeline.report.chart import (
     specification,
 )
 from purgatory.pipeline.report.findings import Findings, Row
+from purgatory.pipeline.text import rounded
 
 # How the first and the second measure of a line chart look.
 _DASHES: Final = ([1, 0], [2, 3])
@@ -164,7 +165,7 @@ def bars(
         top = 0.0
         for part in colours:
             if value := height(row, part):
-                of_part = {"part": part, "low": top, "high": top + value, "text": f"{value:,.4g}"}
+                of_part = {"part": part, "low": top, "high": top + value, "text": rounded(value)}
                 parts.append(_interval(row["since"], row["until"]) | of_part)
                 top += value
     scale = scale_from_zero(part["high"] for part in parts)

@@ -13,7 +13,7 @@ from purgatory.pipeline.report.findings import GAPS, KINDS, NODES, TIMEOUTS, Fin
 from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import between
 from purgatory.pipeline.schemas import OPERATIONS_TABLE, ROW_COUNTS, TABLES
-from purgatory.pipeline.text import duration
+from purgatory.pipeline.text import counted, duration, percent
 
 # At most this many names of nodes are listed.
 _MAX_NAMES: Final = 5
@@ -62,13 +62,14 @@ def _warnings(findings: Findings) -> Iterator[str]:
         yield markup.run_hint("There is no summary yet.", "summarize", findings.dataset)
     elif findings.operations != kept:
         yield markup.run_hint(
-            f"The summary has {findings.operations:,} operations, but {kept:,} are compacted.",
+            f"The summary has {counted(findings.operations, 'operation')} of the {kept:,} compacted.",
             "summarize",
             findings.dataset,
         )
     if TIMEOUTS in findings and findings.advised != kept:
         yield markup.run_hint(
-            f"The waits and timeouts have {findings.advised:,} operations, but {kept:,} are compacted.",
+            f"The waits and timeouts have {counted(findings.advised, 'operation')} of the {kept:,} "
+            "compacted.",
             "advise",
             findings.dataset,
         )
@@ -76,7 +77,7 @@ def _warnings(findings: Findings) -> Iterator[str]:
     if minutes:
         lost = sum(row["lost_operations"] for row in findings[NODES])
         yield markup.paragraph(
-            f"{minutes:,} minutes are incomplete, and shaded below: the journal lacks {lost:,} operations.",
+            f"Incomplete minutes, shaded below: {minutes:,}. The journal lacks {counted(lost, 'operation')}.",
             "warning",
         )
 
@@ -86,7 +87,7 @@ def _facts(findings: Findings) -> str:
     facts = [("operations", f"{findings.compacted('kept', OPERATIONS_TABLE.name):,}")]
     if findings.operations:
         expired = sum(row[EXPIRED] for row in findings[KINDS])
-        facts.append((EXPIRED, _percent(expired, findings.operations)))
+        facts.append((EXPIRED, percent(expired / findings.operations)))
         facts.append(("kinds", f"{len(findings[KINDS]):,}"))
     facts.append(("nodes", f"{len(nodes):,}"))
     for name in ("duplicates", "quarantined"):
@@ -109,16 +110,12 @@ def _lateness(row: Row) -> str:
     return "" if row["lateness_p99_us"] is None else duration(row["lateness_p99_us"])
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.3g} %"
-
-
 _KIND_COLUMNS: Final[Sequence[Any]] = (
     markup.text_column("kind", series),
     markup.count_column("operations", "operations"),
     *(markup.count_column(outcome, outcome) for outcome in OUTCOMES),
-    markup.PageColumn("share expired", lambda row: _percent(row[EXPIRED], row["operations"])),
-    markup.PageColumn("tries each", lambda row: f"{row['tries_per_operation']:.2f}"),
+    markup.PageColumn("share expired", lambda row: percent(row[EXPIRED] / row["operations"])),
+    markup.PageColumn("tries each", lambda row: f"{row['tries_per_operation']:,.2f}"),
     markup.PageColumn("late by", _lateness),
     markup.count_column("pending at most", "pending_max"),
 )

@@ -27,7 +27,7 @@ from purgatory.pipeline.report.chart import (
 from purgatory.pipeline.report.findings import RECOMMENDATIONS, SETTINGS, Findings, Row
 from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import between
-from purgatory.pipeline.text import duration
+from purgatory.pipeline.text import counted, duration
 
 _CHOSEN: Final = COLOURS[5]
 _BEST: Final = COLOURS[0]
@@ -78,7 +78,7 @@ def trade_off(settings: Sequence[ReplayedSetting], chosen: Row) -> dict[str, Any
             "work": each.work,
             # On a logarithmic scale there is no zero.
             "late": max(1, each.late_us),
-            "work_text": f"{each.wakeups:,} wake-ups, {each.moves:,} moves",
+            "work_text": f"{counted(each.wakeups, 'wake-up')}, {counted(each.moves, 'move')}",
             "late_text": _late(each),
             "fullest": each.fullest_slot,
             "pareto": each.pareto,
@@ -125,8 +125,8 @@ def _figure(number: int, settings: Sequence[ReplayedSetting], chosen: Row) -> Ch
         f"wheel-{number}",
         f"Work against lateness: {first.purgatory}",
         "One dot for each tick and wheel size. Settings further left and further down are better. "
-        f"{chosen['operations']:,} of {chosen['recorded']:,} operations with a timeout were replayed, "
-        f"{between(first.since, first.until)}.",
+        f"The replay has {chosen['operations']:,} of {counted(chosen['recorded'], 'operation')} with a "
+        f"timeout, {between(first.since, first.until)}.",
         trade_off(settings, chosen),
         _LEGEND,
     )

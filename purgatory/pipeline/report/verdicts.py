@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from purgatory.pipeline.advise.evidence import named
-from purgatory.pipeline.advise.verdict import KEEP, LENGTHEN, SHORTEN, UNKNOWN, Verdict, alike
+from purgatory.pipeline.advise.verdict import KEEP, LENGTHEN, SHORTEN, UNKNOWN, UNLESS, Verdict, alike
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.findings import VERDICTS, Findings
 from purgatory.pipeline.report.markup import Section
-from purgatory.pipeline.text import duration, percent
+from purgatory.pipeline.text import duration, percent, rounded
 
 # Verdicts that ask for a change come first.
 _ORDER: Final = (LENGTHEN, SHORTEN, UNKNOWN, KEEP)
@@ -36,6 +36,7 @@ def verdicts(findings: Findings) -> Section:
         title,
         [
             *(_box(each, every) for each in told),
+            markup.paragraph(UNLESS),
             markup.table(
                 "The present timeouts, and the share that completes within them. Small: 95 % intervals.",
                 _COLUMNS,
@@ -87,6 +88,6 @@ _COLUMNS: Final = (
         _p99_interval,
     ),
     markup.PageColumn(
-        "timeout / p99", lambda each: "" if each.times_p99 is None else f"{each.times_p99:,.3g}"
+        "timeout / p99", lambda each: "" if each.times_p99 is None else rounded(each.times_p99)
     ),
 )

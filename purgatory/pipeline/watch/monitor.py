@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from purgatory.pipeline.text import duration, printable
+from purgatory.pipeline.text import counted, duration, printable
 from purgatory.pipeline.watch.control_chart import SHIFT_RUN, Assessment, ControlChart
 from purgatory.pipeline.watch.notice import (
     INCOMPLETE,
@@ -96,8 +96,8 @@ class Gap:
     def notice(self) -> Notice:
         return Notice(
             INCOMPLETE,
-            f"INCOMPLETE {printable(self.node)} lost {self.lost_operations:,} operations and "
-            f"{self.lost_checks:,} checks from {_clock(self.began)} to {_clock(self.ended)}",
+            f"INCOMPLETE {printable(self.node)} lost {counted(self.lost_operations, 'operation')} and "
+            f"{counted(self.lost_checks, 'check')} from {_clock(self.began)} to {_clock(self.ended)}",
             {
                 "from": instant(self.began),
                 "to": instant(self.ended),
@@ -161,8 +161,9 @@ class Monitor:
             self._late += late
             yield Notice(
                 LATE,
-                f"LATE {_operations(late)} that ended before {_clock(self._closed_until)} came after their "
-                "windows were closed, and are not counted; use a longer --lateness to wait for them",
+                f"LATE {counted(late, 'operation')} that ended before {_clock(self._closed_until)} came "
+                "after their windows were closed, and are not counted; use a longer --lateness to "
+                "wait for them",
                 {"operations": late, "closed_until": instant(self._closed_until)},
             )
 
@@ -175,7 +176,8 @@ class Monitor:
         """Report files that cannot be read and rows that cannot be right, with one reason."""
         yield Notice(
             REFUSED,
-            f"REFUSED {files:,} unreadable files and {rows:,} rows, such as: {printable(example)}; "
+            f"REFUSED {counted(files, 'unreadable file')} and {counted(rows, 'row')}, such as: "
+            f"{printable(example)}; "
             "purgatory-pipeline compact lists all reasons",
             {"files": files, "rows": rows, "example": example},
         )
@@ -223,17 +225,17 @@ def _limit_values(assessment: Assessment) -> dict[str, Any]:
     return {"fewest": low, "most": high, "usual_share": assessment.center}
 
 
-def _operations(number: int) -> str:
-    return f"{number:,} operation{'' if number == 1 else 's'}"
-
-
 def _limits(assessment: Assessment) -> str:
     low, high = (_percent(count, assessment.operations) for count in assessment.limits)
-    return f"{low} to {high} around {100 * assessment.center:.1f} %"
+    return f"{low} to {high} around {_percent(assessment.center, 1)}"
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %"
+def _percent(part: float, whole: float) -> str:
+    """A share in percent. Only nothing is 0.0 %, and only all is 100.0 %."""
+    tenths = round(1000 * part / whole)
+    if not tenths and part:
+        return "< 0.1 %"
+    return f"{min(tenths, 1000 if part == whole else 999) / 10:.1f} %"
 
 
 def _clock(microseconds: int) -> str:

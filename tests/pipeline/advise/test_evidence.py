@@ -20,8 +20,8 @@ EFFECT = Effect(
 
 def test_a_sentence_explains_the_effect_of_a_timeout() -> None:
     assert EFFECT.sentence(20_000) == (
-        "99.9 % would complete (99.8 % to 99.95 %). Of these 20,000 operations, 1,203 more (+1,181 to "
-        "+1,220) would have completed. All together would have waited 5.20 min more."
+        "99.9 % would complete (99.8 % to 99.95 %). Of 20,000 recorded operations, 1,203 more "
+        "(+1,181 to +1,220) would have completed. All together would have waited 5.20 min more."
     )
 
 
@@ -30,14 +30,19 @@ def test_fewer_completions_and_shorter_waits_are_known_without_an_interval() -> 
 
     sentence = fewer.sentence(9)
     assert (
-        "9 operations, 3 fewer would have completed. All together would have waited 30.0 ms less." in sentence
+        "9 recorded operations, 3 fewer would have completed. All together would have waited 30.0 ms less."
+        in sentence
     )
 
 
 def test_a_change_of_less_than_half_an_operation_is_no_change() -> None:
     none = replace(EFFECT, more_completed=-0.4, more_completed_low=-0.4, more_completed_high=-0.4)
 
-    assert "Of these 9 operations, as many would have completed." in none.sentence(9)
+    assert "Of 9 recorded operations, as many would have completed." in none.sentence(9)
+
+
+def test_a_single_operation_is_in_the_singular() -> None:
+    assert "Of 1 recorded operation, 1,203 more" in EFFECT.sentence(1)
 
 
 def test_an_effect_that_is_not_known_is_not_said() -> None:

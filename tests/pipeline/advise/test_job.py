@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import EXPIRED
-from purgatory.pipeline.advise.verdict import UNKNOWN
+from purgatory.pipeline.advise.verdict import UNKNOWN, UNLESS
 from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import advise
@@ -100,7 +100,8 @@ def test_it_writes_and_prints_advice_for_kinds_and_hot_keys(run: Run) -> None:
 
 def test_it_prints_the_verdicts_before_the_timeouts(run: Run) -> None:
     of_kind, of_key, *_ = run.tables["verdicts"]
-    fetch, produce, timeouts = run.output.split("\n\n")
+    fetch, produce, unless, timeouts = run.output.split("\n\n")
+    assert unless.replace("\n", " ") == UNLESS
     title, *reason, alike = fetch.splitlines()
     assert title == "Fetch in fetch: cannot be told yet"
     assert " ".join(line.strip() for line in reason) == of_kind.reason

@@ -69,8 +69,8 @@ def test_a_timeout_far_above_what_operations_need_is_shortened_to_twice_that() -
     assert verdict.reason == (
         "99.9 % complete within 2.00 s (99.8 % to 99.95 %), which is 50 times p99, 40.0 ms. Of these, at "
         "most one in a thousand takes longer than 80.0 ms. With 160 ms, 99.85 % would complete (99.8 % to "
-        "99.9 %). Of these 10,000 operations, 3 fewer would have completed. All together would have waited "
-        "3.33 min less."
+        "99.9 %). Of 10,000 recorded operations, 3 fewer would have completed. All together would have "
+        "waited 3.33 min less."
     )
 
 
@@ -120,9 +120,34 @@ def test_a_timeout_is_lengthened_to_the_upper_bound_of_p99() -> None:
     assert verdict.advice == "lengthen from 30.0 ms to 42.0 ms"
     assert verdict.reason == (
         "Only 92 % complete within 30.0 ms (91 % to 93 %), which is 0.75 times p99, 40.0 ms; 99 % should. "
-        "With 42.0 ms, 99.2 % would complete (99.01 % to 99.4 %). Of these 10,000 operations, 812 more (+790 "
-        "to +831) would have completed. All together would have waited 20.0 s more."
+        "With 42.0 ms, 99.2 % would complete (99.01 % to 99.4 %). Of 10,000 recorded operations, 812 more "
+        "(+790 to +831) would have completed. All together would have waited 20.0 s more."
     )
+
+
+def test_a_longer_timeout_with_which_fewer_would_have_completed_says_why() -> None:
+    fewer = Effect(0.992, 0.9901, 0.994, -20.0, -30.0, -10.0, 20.0 * SECOND)
+    verdict = decide(evidence(present=30_000, now=(0.92, 0.91, 0.93), then=fewer))
+
+    assert verdict.verdict == LENGTHEN
+    assert "20 fewer (-30 to -10) would have completed." in verdict.reason
+    assert verdict.reason.endswith(
+        "They are fewer because some operations completed after more than 42.0 ms: these had a longer "
+        "timeout, or the event loop was late."
+    )
+
+
+def test_if_no_operation_completes_none_is_not_called_few() -> None:
+    unknown = replace(P99, timeout_us=None, timeout_low_us=None, timeout_high_us=None, followed_us=30_900)
+    verdict = decide(evidence(unknown, present=30_000, now=(0.0, 0.0, 0.975)))
+
+    assert verdict.reason.startswith("0 % complete within 30.0 ms (0 % to 97.5 %); 99 % should.")
+
+
+def test_a_timeout_far_above_p99_is_so_many_times_p99_in_digits() -> None:
+    verdict = decide(evidence(present=138_000_000, then=SAVES_LITTLE))
+
+    assert "which is 3,450 times p99, 40.0 ms" in verdict.reason
 
 
 def test_the_present_timeout_may_cut_off_the_waits_that_would_tell() -> None:
@@ -158,7 +183,9 @@ def test_the_interval_has_to_be_on_one_side_of_99_percent(low: float, high: floa
 
     assert verdict.verdict == expected
     if expected == UNKNOWN:
-        assert "that may be 99 %, or less; 10,000 operations are too few, or too many" in verdict.reason
+        assert (
+            "that may be 99 %, or less; there are too few operations (10,000), or too many" in verdict.reason
+        )
 
 
 def test_operations_that_never_expire_need_no_longer_timeout() -> None:
@@ -167,12 +194,12 @@ def test_operations_that_never_expire_need_no_longer_timeout() -> None:
 
     assert (kept.verdict, kept.advice, kept.present_us, kept.times_p99) == (
         KEEP,
-        "keep no timeout",
+        "keep it without a timeout",
         None,
         None,
     )
     assert "50 % complete within 2.00 s, the longest wait" in kept.reason
-    assert shorter.advice == "shorten from no timeout to 160 ms"
+    assert shorter.advice == "set a timeout of 160 ms"
 
 
 def test_operations_that_do_not_wait_have_no_verdict() -> None:

@@ -37,7 +37,7 @@ def test_small_files_are_merged_and_files_that_no_table_needs_are_deleted(
     optimize.run(spark, parser().parse_args(["optimize", dataset.root]))
 
     lines = capsys.readouterr().out.splitlines()
-    assert f"{checks.path}: 3 files merged, 1 old files deleted" in lines
+    assert f"{checks.path}: 3 files merged, 1 old file deleted" in lines
     assert f"{dataset.segments.path}: 3 files merged, 0 old files deleted" in lines
     assert f"{dataset.derived(GAP_MINUTES).path}: 0 files merged, 0 old files deleted" in lines
     assert (left.exists(), being_written.exists()) == (False, True)

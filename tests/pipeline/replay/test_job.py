@@ -132,7 +132,9 @@ def test_the_recommendation_is_written_and_printed(run: Run) -> None:
     ]
     assert run.output[3].endswith("the default")
     assert run.output[7] == row["sentence"]
-    assert run.output[-1] == "Up to 7 operations of that time are missing in the journal, and in the replay."
+    assert run.output[-1] == (
+        "The journal lacks up to 7 operations of that time, so the replay lacks them, too."
+    )
 
 
 def test_of_operations_that_have_not_waited_it_has_nothing_to_say_and_makes_empty_tables(

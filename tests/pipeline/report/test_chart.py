@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from purgatory.pipeline.report.chart import COLOURS, colours, log_ticks, scale_from_zero, selection_note
+from purgatory.pipeline.report.chart import (
+    COLOURS,
+    colours,
+    count_axis,
+    log_ticks,
+    scale_from_zero,
+    selection_note,
+)
 
 
 def test_a_wide_logarithmic_axis_is_labelled_at_powers_of_ten() -> None:
@@ -31,3 +38,8 @@ def test_the_first_series_have_a_colour() -> None:
 def test_a_note_says_which_series_are_shown() -> None:
     assert selection_note(6, 1_000, "kinds, the first") == "The charts show 6 of 1,000 kinds, the first."
     assert selection_note(6, 6, "kinds, the first") == ""
+
+
+def test_an_axis_of_counts_writes_a_half_without_a_prefix() -> None:
+    label = count_axis("pending").to_dict()["labelExpr"]
+    assert label == "format(datum.value, datum.value < 1 ? '~r' : '~s')"

@@ -112,7 +112,7 @@ def test_a_dot_of_the_trade_off_has_its_setting() -> None:
         (False, True, True),
     ]
     assert (chosen["work"], chosen["late"], chosen["late_text"]) == (9, 4_950, "4.95 ms")
-    assert "8 of 12 operations with a timeout were replayed, 2026-03-01 12:00 to 12:03 UTC" in figure.note
+    assert "The replay has 8 of 12 operations with a timeout, 2026-03-01 12:00 to 12:03 UTC" in figure.note
 
 
 def test_the_default_can_be_the_recommendation() -> None:

@@ -58,7 +58,7 @@ def test_it_writes_the_summaries_and_reports_gaps(
     assert [row["checks"] for row in found["fan_out"]] == [1, 1]
     assert [row["nodes"] for row in found["gaps"]] == [["a"], ["a"]]
     assert f"{dataset.derived(MINUTES).path}: 3 rows" in output
-    assert "2 minutes from 2026-03-01 12:00 to 2026-03-01 12:01 are incomplete" in output
+    assert "Incomplete minutes: 2, from 2026-03-01 12:00 to 2026-03-01 12:01, see " in output
 
 
 def test_it_says_also_that_no_minute_is_incomplete() -> None:

@@ -114,10 +114,10 @@ def test_existing_segments_are_reported_with_their_faults(
     assert [note.split()[0] for note in notes] == ["INCOMPLETE", "REFUSED", "REFUSED", "WARNING"]
     assert notes[0] == f"INCOMPLETE a lost 3 operations and 0 checks from {at(0)} to {at(1)}"
     assert notes[1].startswith(
-        "REFUSED 0 unreadable files and 1 rows, such as: lost_checks is negative (file:"
+        "REFUSED 0 unreadable files and 1 row, such as: lost_checks is negative (file:"
     )
     assert notes[2].startswith(
-        "REFUSED 1 unreadable files and 2 rows, such as: it ended in the future (file:"
+        "REFUSED 1 unreadable file and 2 rows, such as: it ended in the future (file:"
     )
     assert notes[3].startswith(f"WARNING {at(130)} Fetch in fetch: 50.0 % of 200 expired")
 
@@ -209,7 +209,7 @@ def test_it_follows_a_journal_segment_by_segment(
         add_segment(journal, "4", ended(10))
         assert next(closed).startswith(f"{at(2)}           5 ")
         (journal / "operations" / "5.parquet").write_bytes(b"broken")
-        assert next(closed).startswith("REFUSED 1 unreadable files")
+        assert next(closed).startswith("REFUSED 1 unreadable file ")
         add_segment(journal, "6", [*ended(1, count=3), *ended(5, kind="Other")])
         assert next(closed).startswith(f"LATE 4 operations that ended before {at(9)}")
         add_segment(journal, "7", ended(12))

@@ -75,6 +75,17 @@ def test_a_window_is_reported_once_in_its_last_state(monitor: Monitor) -> None:
     assert not update(monitor, window(30))
 
 
+@pytest.mark.parametrize(
+    ("expired", "printed"), [(0, "  0.0 %"), (1, "< 0.1 %"), (99_999, " 99.9 %"), (100_000, "100.0 %")]
+)
+def test_only_none_is_0_percent_and_only_all_are_100_percent(
+    expired: int, printed: str, monitor: Monitor
+) -> None:
+    update(monitor, window(0, operations=100_000, expired=expired))
+    (line,) = update(monitor, window(30))
+    assert f"   100,000  {printed}  " in line
+
+
 def test_windows_are_reported_in_order_and_for_each_kind(monitor: Monitor) -> None:
     lines = list(
         update(monitor, window(60), window(10), window(0, kind="Zeta"), window(0), window(0, purgatory="a"))
@@ -200,7 +211,7 @@ def test_control_characters_in_names_are_replaced(monitor: Monitor) -> None:
     (line,) = open_windows(monitor)
     assert line.endswith("a\ufffdWARNING in \ufffd[2J, so far")
     (line,) = map(str, monitor.report_rejected(1, 2, "no\nsuch"))
-    assert line.startswith("REFUSED 1 unreadable files and 2 rows, such as: no\ufffdsuch; purgatory-pipeline")
+    assert line.startswith("REFUSED 1 unreadable file and 2 rows, such as: no\ufffdsuch; purgatory-pipeline")
 
 
 def test_a_window_is_an_object_for_programs(monitor: Monitor) -> None:
