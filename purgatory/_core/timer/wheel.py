@@ -269,7 +269,7 @@ class TimingWheel:
                 if target is None or last._expiration != expiration:
                     expiration = last._expiration
                     target = self._bucket_for(expiration)
-                self._move_to_front(last, target)
+                self._move_to_front(last, bucket, target)
                 moved += 1
         return moved
 
@@ -285,14 +285,15 @@ class TimingWheel:
             if task._expiration <= self._now:
                 self.remove(task)
             else:
-                self._move_to_front(task, self._bucket_for(task._expiration))
+                self._move_to_front(task, task._bucket, self._bucket_for(task._expiration))
         return task
 
-    def _move_to_front(self, task: TimerTask, target: Bucket) -> None:
-        """Move `task` in front of the tasks of `target`."""
-        if not self.remove(task):
-            # `target` was made just now, and the garbage collector has run a finalizer that removed the task.
+    def _move_to_front(self, task: TimerTask, source: Bucket | None, target: Bucket) -> None:
+        """Move `task` from `source` in front of the tasks of `target`."""
+        if task._bucket is not source:
+            # `target` was made just now, and the collector has run a finalizer that took the task away.
             return
+        self.remove(task)
         first = target.first
         if first is None:
             target.level.occupied ^= target.bit
