@@ -353,7 +353,7 @@ class Engine:
             try:
                 raised = settle(operation) if debugger is None else debugger.settle(operation, self.closing)
             finally:
-                self._count(operation, None if operation._waiters is None else wake(operation))
+                self._count(operation)
         # An operation keeps an Exception. Any other BaseException, such as KeyboardInterrupt, goes up.
         if raised is not None and not isinstance(raised, Exception):
             raise raised
@@ -391,8 +391,8 @@ class Engine:
                 message = f"{safe_repr(observer)} could not be told that nobody watches {safe_repr(key)}"
                 self.reporter.report(message, error)
 
-    def _count(self, operation: Operation, unwoken: list[tuple[object, BaseException]] | None) -> None:
-        """Count an operation that has ended, and report it. From here on it has no owner."""
+    def _count(self, operation: Operation) -> None:
+        """Count an operation that has ended, wake its waiters, and report it. It has no owner any more."""
         state: OperationState = operation._state
         if state is COMPLETED:
             self.completed += 1
@@ -408,6 +408,7 @@ class Engine:
             self.failed += 1
         # Who asks for the result gets it now.
         operation._owner = None
+        unwoken = None if operation._waiters is None else wake(operation)
         try:
             if state is FAILED:
                 self.reporter.operation_failed(operation)

@@ -426,7 +426,8 @@ def wake(operation: Operation) -> list[tuple[object, BaseException]] | None:
     if type(waiters) is not dict:
         error = _wake(waiters)
         return None if error is None else [(waiters, error)]
-    return [(waiter, error) for waiter in waiters if (error := _wake(waiter)) is not None]
+    # A copy, because a finalizer may close a coroutine that awaits the operation.
+    return [(waiter, error) for waiter in list(waiters) if (error := _wake(waiter)) is not None]
 
 
 def _wake(waiter: Any) -> BaseException | None:

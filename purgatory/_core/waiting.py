@@ -103,6 +103,10 @@ def abandon(operation: Operation, waiter: Waiter) -> None:
     if owner is not None and operation.done:
         # Its end may have been put off.
         owner.queue.resume()
+        if operation._owner is not None:
+            # A hook or a finalizer closes the coroutine. The end goes on when that is over.
+            waiter.get_loop().call_soon(abandon, operation, waiter)
+            return
     waiters = operation._waiters
     if waiters is None:
         # Another task has claimed the result.
