@@ -477,8 +477,10 @@ class Engine:
                 self._tell_watched(places)
             except BaseException:
                 operation._watched = places
-                self._unwatch(operation)
-                operation._watched = before
+                try:
+                    self._unwatch(operation)
+                finally:
+                    operation._watched = before
                 raise
 
     # The time of a pending operation
