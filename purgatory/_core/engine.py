@@ -223,6 +223,8 @@ class Engine:
         if self.debugger is not None:
             self.check_thread()
             self.debugger.check_fields(operation)
+        if operation._state is not NEW:  # A finalizer has ended it meanwhile.
+            raise _refusal(operation)
 
     def _park(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
         """Put `operation` on the wheel and on the watch lists of its keys, or on none of them.
@@ -453,6 +455,8 @@ class Engine:
             if not again:
                 queue.level = max(level, TRYING)
                 self.try_pending(operation)
+            # First, so that no finalizer ends it in between.
+            queue.level = WRITING
             if operation._state is PENDING:
                 self._widen(operation, given)
             whole = True
@@ -465,7 +469,6 @@ class Engine:
 
     def _widen(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
         """Have a pending operation watch the `keys` that it does not watch yet, or none of them."""
-        self.queue.level = WRITING
         watched = dict.fromkeys(self.keys_of(operation))
         more = tuple([key for key in dict.fromkeys(keys) if key not in watched])
         if not more:

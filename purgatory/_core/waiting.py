@@ -78,6 +78,8 @@ def wake_when_done(operation: Operation, waiter: Waiter) -> None:
         waiters[waiter] = None
     else:
         operation._waiters = {waiters: None, waiter: None}
+    if settled(operation) and not waiter.done():  # A finalizer has ended it meanwhile.
+        waiter.set_result(None)
 
 
 def accompany(operation: Operation, companion: Companion) -> None:
@@ -87,6 +89,8 @@ def accompany(operation: Operation, companion: Companion) -> None:
         waiters = operation._waiters = {} if waiters is None else {waiters: None}
     # Only companions have a value.
     waiters[companion] = companion
+    if settled(operation) and not companion.done():  # As above.
+        companion.set_result(None)
 
 
 def claim(operation: Operation) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryFull
+from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 from tests.core.finalized import Finalized
 from tests.core.invariants import check_watchers, check_wheel
@@ -228,3 +229,53 @@ def test_what_a_finalizer_does_in_the_middle_of_parking_keeps_the_books_right(ac
         gc.collect()
         meddling.check_the_books()
     assert acted
+
+
+class Silent:
+    """An observer, for which the offer of an operation makes a `Timing`."""
+
+    def operation_finished(self, purgatory: str, operation: object, timing: Timing) -> None:
+        pass
+
+    def key_checked(self, purgatory: str, key: object, tried: int, completed: int, at: float) -> None:
+        pass
+
+
+# A tracer makes objects at each line, so the collector would run where it never runs.
+@pytest.mark.usefixtures("untraced")
+@pytest.mark.parametrize("observed", [False, True], ids=["not observed", "observed"])
+@pytest.mark.parametrize("call", ["offer", "watch_also", "await"])
+async def test_an_operation_that_a_finalizer_ends_in_the_middle_of_a_call_has_ended_for_all(
+    call: str, observed: bool
+) -> None:
+    threshold = gc.get_threshold()
+    ended = 0
+    async with Purgatory(observers=[Silent()] if observed else []) as purgatory:
+        for allocations in range(20):
+            gate = Gate(60)
+            if call != "offer":
+                purgatory.try_complete_else_watch(gate, ["key"])
+            waiter: Any = None
+            gc.collect()
+            Finalized(gate.force_complete)
+            try:
+                gc.set_threshold(gc.get_count()[0] + allocations, 10, 10)
+                # It is refused where it ended before.
+                with suppress(RuntimeError, StopIteration):
+                    if call == "offer":
+                        purgatory.try_complete_else_watch(gate, ["key", "other"])
+                    elif call == "watch_also":
+                        purgatory.watch_also(gate, ["more", "other"])
+                    else:
+                        waiting = gate.__await__()
+                        waiter = next(waiting)
+            finally:
+                gc.set_threshold(*threshold)
+            ended += gate.done
+            gc.collect()
+            assert gate.state is COMPLETED
+            assert nothing_is_left(purgatory)
+            assert waiter is None or waiter.done()
+            with pytest.raises(StopIteration, match="gate"):
+                next(gate.__await__())
+    assert ended

@@ -324,6 +324,10 @@ class Timer:
             # The loop rounds down, and would wake the timer again and again until the tick starts.
             when = math.ceil(when * 1000 - 1e-6) / 1000
         handle = self._loop.call_at(when, self._ring)
+        if self._armed < tick:
+            # In that call, a finalizer has armed it for an earlier tick, or has stopped it.
+            handle.cancel()
+            return
         armed = self._handle
         self._handle = handle
         self._armed = tick
