@@ -205,6 +205,7 @@ class Engine:
                 operation._owner = None
                 operation._watched = ()
                 operation._tries = 0
+                operation._deadline = inf
             if isinstance(error, asyncio.CancelledError):
                 raise own_error(error, "a key, or the observer of the keys,") from error
             whole = isinstance(error, Exception)
@@ -227,17 +228,13 @@ class Engine:
             raise _refusal(operation)
 
     def _park(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
-        """Put `operation` on the wheel and on the watch lists of its keys, or on none of them.
+        """Put `operation` on the watch lists of its keys and on the wheel, or on none of them.
 
         Where this raises, the caller goes back to its own level.
         """
-        timeout = operation._timeout
-        # The time for which it has asked in its first try, or infinity.
-        wake = operation._deadline
-        if wake != inf:
-            operation._deadline = inf
         # The operation may have been tried by an eager task that closed the purgatory.
-        if timeout <= 0 or not self.open:
+        if operation._timeout <= 0 or not self.open:
+            operation._deadline = inf
             end(operation, EXPIRED)
             return
         if self.pending >= self._most:
@@ -246,37 +243,35 @@ class Engine:
         queue = self.queue
         level = queue.level
         queue.level = WRITING
+        self.watchers.watch(operation, keys)
+        self.pending += 1
+        operation._parked = self.parked = self.parked + 1
         try:
-            if timeout == inf:
-                # The timer refuses it where it has a timeout.
-                if operation._bucket is not None:
-                    offered = safe_repr(operation)
-                    raise RuntimeError(f"{offered} is in a timing wheel already: remove it there first")
-            elif not self.timer.schedule(operation, timeout):
-                queue.level = level
-                end(operation, EXPIRED)
-                return
-            if wake != inf:
-                self.timer.wake_at(operation, wake)
-            self.watchers.watch(operation, keys)
             if self.key_observer is not None:
-                try:
-                    self._tell_watched(operation._watched)
-                except BaseException:
-                    self._unwatch(operation)
-                    raise
+                self._tell_watched(operation._watched)
             if operation._state is NEW:
-                self.parked += 1
-                self.pending += 1
-                operation._parked = self.parked
                 operation._state = PENDING
-            else:
-                # The methods of a key, or a finalizer, have ended it meanwhile. What is left of that waits.
-                self.timer.remove(operation)
-                self._unwatch(operation)
+                # Last, because the methods of a key may give it another timeout, or ask for another try.
+                timeout, wake = operation._timeout, operation._deadline
+                if wake != inf:
+                    operation._deadline = inf
+                if timeout == inf:
+                    # The timer refuses it where it has a timeout.
+                    if operation._bucket is not None:
+                        offered = safe_repr(operation)
+                        raise RuntimeError(f"{offered} is in a timing wheel already: remove it there first")
+                elif not self.timer.schedule(operation, timeout):
+                    end(operation, EXPIRED)
+                if wake != inf and operation._state is PENDING:
+                    self.timer.wake_at(operation, wake)
+            elif operation._owner is None:
+                # It had ended before the level was WRITING. Otherwise what is left of its end waits.
+                self._forget(operation)
         except BaseException:
-            self.timer.remove(operation)
-            operation._deadline = inf
+            if operation._state is PENDING:
+                operation._state = NEW
+            if operation._parked:
+                self._forget(operation)
             raise
         queue.level = level
         if self.closing:

@@ -35,6 +35,7 @@ class Meddling:
         self.purgatory = self.clock.purgatory()
         self.act = act
         self.acted = 0
+        self.asked = False
         self.key = Key("key", 7)
         self.alone = Gate(50, "alone")
         self.newcomer = Gate(60, "newcomer")
@@ -60,6 +61,10 @@ class Meddling:
             gate.reschedule(5)
         elif act == "is rescheduled to now":
             gate.reschedule(0)
+        elif act == "asks for another try":
+            # It is refused before the offer.
+            with suppress(RuntimeError):
+                self.asked = gate.try_again_in(5)
         elif act == "is rescheduled and completes":
             gate.reschedule(5)
             gate.force_complete()
@@ -85,6 +90,8 @@ class Meddling:
         self.clock.advance(0)
         gates = [self.alone, self.newcomer, self.third]
         pending = [gate for gate in gates if gate.state is OperationState.PENDING]
+        # The clock has stood still.
+        assert [gate.deadline for gate in pending] == [gate.timeout for gate in pending]
         figures = self.purgatory.statistics()
         assert figures.pending == len(pending)
         assert sorted(gate.name for gate in pending) == sorted(map(name_of, self.purgatory.operations()))
@@ -102,6 +109,11 @@ class Meddling:
         ended = {gate.name: gate.state for gate in gates if gate.done}
         for gate in gates:
             gate.opened = True
+        if self.asked:
+            self.clock.advance(6)
+            (tried,) = [gate for gate in pending if gate.done]
+            assert self.act.startswith(tried.name)
+            pending.remove(tried)
         assert self.purgatory.check_and_complete(self.key) == len(pending)
         self.clock.advance(100)
         for gate in gates:
@@ -166,16 +178,33 @@ def test_an_operation_that_a_key_offers_in_the_middle_of_parking_fails_where_the
     assert purgatory.statistics().pending == 1
 
 
+def test_an_operation_that_the_truth_value_of_its_try_completes_is_not_parked(held: Purgatory) -> None:
+    class Falsy:
+        def __bool__(self) -> bool:
+            gate.force_complete()
+            return False
+
+    class Odd(Gate):
+        def try_complete(self) -> Any:
+            return Falsy()
+
+    gate = held.try_complete_else_watch(Odd(60), ["a"])
+    assert gate.state is COMPLETED
+    assert nothing_is_left(held)
+
+
 ACTS = [
     "newcomer is withdrawn",
     "newcomer completes",
     "newcomer is rescheduled to now",
     "newcomer is rescheduled",
+    "newcomer asks for another try",
     "alone is withdrawn",
     "alone completes",
     "alone is rescheduled to now",
     "alone is rescheduled",
     "alone is rescheduled and completes",
+    "alone asks for another try",
     "alone is checked",
     "third is offered",
     "third is offered and withdrawn",
