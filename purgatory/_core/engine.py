@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 Op = TypeVar("Op", bound=Operation)
 
-# The number of tries of an operation that its purgatory does not take. Somebody else has to offer it.
+# The number of tries of a durable operation, which only DurableOperations may offer.
 NOT_HERE: Final = -1
 
 # More operations than fit into any memory.
@@ -65,10 +65,9 @@ NO_MAXIMUM: Final = 1 << 62
 class Engine:
     """The operations of one purgatory, from their offer to their end.
 
-    An operation is wholly parked or not at all. It is decided before anything else happens to it, and then it
-    leaves every book, whatever raises. The books are the timer, the watch lists and the counts. No await is
-    in the core, so nothing else runs in the middle of a method but a user's code. `action_queue` says what
-    that may do.
+    An operation is wholly parked or not at all. Its end is decided first, and then it leaves every book,
+    whatever raises. The books are the timer, the watch lists and the counts. No await is in the core, so only
+    a user's code can run in the middle of a method. `action_queue` says what that may do.
     """
 
     # The levels of the loop, once the engine is open.
@@ -102,9 +101,9 @@ class Engine:
         # Whether it takes operations, and whether it is closing or closed and never takes any again.
         self.open = False
         self.closing = False
-        # The operations to which keys are being added, each in the try of the one before it.
+        # The operations that are in the middle of `watch_also`, each called in the try of the one before it.
         self._widened: list[Operation] = []
-        # The tasks in which async conditions are evaluated. It only keeps them; closing waits for them.
+        # The tasks for which closing waits: evaluations of async conditions, and loads of a SingleFlight.
         self.evaluations: set[asyncio.Future[Any]] = set()
         # How many operations were ever parked. That is the number of the latest one.
         self.parked: i64 = 0
@@ -279,7 +278,7 @@ class Engine:
             end(operation, EXPIRED)
 
     def _tell_watched(self, places: object) -> None:
-        """Tell the observer of the keys at these places that only one operation watches. It may refuse it."""
+        """Tell the key observer which keys at `places` have their first watcher. It may refuse it."""
         observer: Any = self.key_observer
         for key in first_watched(places):
             if key is not NO_KEY:
@@ -378,7 +377,7 @@ class Engine:
             self.reporter.report(message, problem)
 
     def _tell_left(self, operation: Operation) -> None:
-        """Tell the observer of the keys whose last watcher was the operation."""
+        """Tell the key observer which keys have lost their last watcher, the operation."""
         observer: Any = self.key_observer
         for key in keys_at(operation._watched):
             try:
