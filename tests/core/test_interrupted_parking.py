@@ -188,7 +188,8 @@ def test_an_operation_that_the_truth_value_of_its_try_completes_is_not_parked(he
         def try_complete(self) -> Any:
             return Falsy()
 
-    gate = held.try_complete_else_watch(Odd(60), ["a"])
+    gate = Odd(60)
+    held.try_complete_else_watch(gate, ["a"])
     assert gate.state is COMPLETED
     assert nothing_is_left(held)
 
