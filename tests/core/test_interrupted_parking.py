@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -261,6 +262,10 @@ def test_what_a_finalizer_does_in_the_middle_of_parking_keeps_the_books_right(ac
     assert acted
 
 
+def collect_after(allocations: int) -> None:
+    gc.set_threshold(gc.get_count()[0] + allocations, 10, 10)
+
+
 class Silent:
     """An observer, for which the offer of an operation makes a `Timing`."""
 
@@ -281,22 +286,26 @@ async def test_an_operation_that_a_finalizer_ends_in_the_middle_of_a_call_has_en
     threshold = gc.get_threshold()
     ended = 0
     async with Purgatory(observers=[Silent()] if observed else []) as purgatory:
-        for allocations in range(20):
-            gate = Gate(60)
+        for allocations in range(12):
+            # The collector runs after so many allocations from here on.
+            arm = after(0, partial(collect_after, allocations))
+            gate, key = Gate(60), Key("key", 7)
             if call != "offer":
-                purgatory.try_complete_else_watch(gate, ["key"])
+                purgatory.try_complete_else_watch(gate, [key])
+                gate.trying = arm
             waiter: Any = None
             gc.collect()
             Finalized(gate.force_complete)
             try:
-                gc.set_threshold(gc.get_count()[0] + allocations, 10, 10)
                 # It is refused where it ended before.
                 with suppress(RuntimeError, StopIteration):
                     if call == "offer":
-                        purgatory.try_complete_else_watch(gate, ["key", "other"])
+                        key.hashing = arm
+                        purgatory.try_complete_else_watch(gate, (key, "other"))
                     elif call == "watch_also":
-                        purgatory.watch_also(gate, ["more", "other"])
+                        purgatory.watch_also(gate, ("more", "other"))
                     else:
+                        arm()
                         waiting = gate.__await__()
                         waiter = next(waiting)
             finally:
