@@ -24,7 +24,7 @@ from purgatory.delayed.statistics import DelayedStatistics
 from purgatory.delayed.storage.dead_letters import DeadLetter
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import CANCELLED, MAX_PAYLOAD
-from purgatory.delayed.storage.requests import End, Find, Put, Stored, StoreFailed, check_id, milliseconds
+from purgatory.delayed.storage.requests import End, Put, Stored, StoreFailed, check_id, milliseconds
 from purgatory.delayed.storage.store import Store
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Observer
@@ -194,9 +194,9 @@ class DelayedMessages:
         It knows the ids that users chose. It reads a file of some thousand ids.
         """
         check_id(id)
-        found = await self._opened().committer.submit(Find(id))
-        assert found is None or isinstance(found, Receipt)
-        return found
+        store = self._opened()
+        found = await store.loop.run_in_executor(store.thread, store.store.ids.taken, id)
+        return None if found is None else Receipt(id, found.due / 1000, found.token)
 
     async def pending(self) -> AsyncIterator[PendingMessage]:
         """The messages that are still to come, in no certain order.

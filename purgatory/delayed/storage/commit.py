@@ -7,10 +7,9 @@ from array import array
 from collections.abc import Sequence
 from typing import Final
 
-from purgatory.delayed.message import Receipt
 from purgatory.delayed.storage.frames import CANCELLED, LATER, SOON, encode, end_body, message_body
 from purgatory.delayed.storage.ids import Ended, Ids, Taken, bucket_of, digest
-from purgatory.delayed.storage.requests import Answer, End, Find, IdTaken, Put, Request, Stored
+from purgatory.delayed.storage.requests import Answer, End, IdTaken, Put, Request, Stored
 
 # Bytes of a token.
 _TOKEN: Final = 8
@@ -20,8 +19,7 @@ class Commit:
     """The frames of requests that share a sync, the notes for the ids, and the answers.
 
     The answer to a Put whose id is taken is IdTaken, or the earlier message if it is the same. The answer to
-    an End is whether the message had not ended before. The answer to a Find is the receipt of the message
-    that is still to come, or None.
+    an End is whether the message had not ended before.
     """
 
     def __init__(self, salt: int, ids: Ids, requests: Sequence[Request]) -> None:
@@ -35,13 +33,8 @@ class Commit:
         # The random numbers of all tokens are one call of the system.
         puts = sum(isinstance(request, Put) for request in requests)
         self._tokens = iter(array("Q", secrets.randbits(_TOKEN * 8 * puts).to_bytes(_TOKEN * puts, "little")))
-        self._answers = [
-            self._put(request)
-            if isinstance(request, Put)
-            else self._end(request)
-            if isinstance(request, End)
-            else self._find(request)
-            for request in requests
+        self._answers: list[Answer] = [
+            self._put(request) if isinstance(request, Put) else self._end(request) for request in requests
         ]
 
     def answers(self, position: int) -> list[Answer]:
@@ -81,10 +74,6 @@ class Commit:
             if named or kind is CANCELLED:
                 self.notes.append(Ended(token, due))
         return fresh
-
-    def _find(self, request: Find) -> Receipt | None:
-        found = self._holder(request.name)
-        return found and Receipt(request.name, found.due / 1000, found.token)
 
     def _holder(self, name: str) -> Taken | None:
         found = self._taken.get(name) or self._ids.taken(name)

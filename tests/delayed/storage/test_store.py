@@ -14,12 +14,12 @@ from zlib import crc32
 
 import pytest
 
-from purgatory.delayed.message import Location, Message, Receipt
+from purgatory.delayed.message import Location, Message
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import HEADER_SIZE, Kind
 from purgatory.delayed.storage.ids import bucket_of, digest
 from purgatory.delayed.storage.index import home_of
-from purgatory.delayed.storage.requests import End, Find, IdTaken, Put, Stored, StoreFailed, StoreLocked
+from purgatory.delayed.storage.requests import End, IdTaken, Put, Stored, StoreFailed, StoreLocked
 from purgatory.delayed.storage.store import Store
 from tests.delayed.storage.simulated_disk import Fate, SimulatedDisk, Survival
 from tests.delayed.storage.store_run import NOW, PATH, SLOT_MS, StoreRun
@@ -72,18 +72,19 @@ def test_an_id_is_free_behind_the_end_of_its_message_in_the_same_commit(run: Sto
 
 
 def test_of_two_messages_with_one_id_in_a_commit_the_second_is_repeated_or_refused(run: StoreRun) -> None:
-    first, same, other, found = run.store.commit(
+    first, same, other = run.store.commit(
         [
             Put(LATER, "id", b"payload", soon=False),
             Put(LATER, "id", b"payload", soon=False),
             Put(LATER, "id", b"other", soon=False),
-            Find("id"),
         ]
     )
     assert isinstance(first, Stored)
     assert same == Stored(first.token, 0, repeated=True)
     assert isinstance(other, IdTaken)
-    assert found == Receipt("id", LATER / 1000, first.token)
+    found = run.store.ids.taken("id")
+    assert found is not None
+    assert (found.token, found.due) == (first.token, LATER)
     run.spread()
     assert [message.token for message in run.found()] == [first.token]
 
@@ -92,14 +93,15 @@ def test_of_two_cancellations_in_a_commit_the_first_is_told_that_it_was_the_firs
     token = run.put(LATER, b"payload", "id")
     assert token is not None
     end = End(Kind.CANCELLED, token, LATER, named=True, check=True)
-    assert run.store.commit([end, end, Find("id")]) == [True, False, None]
-    assert run.store.commit([end, Find("id"), Find("never")]) == [False, None, None]
+    assert run.store.commit([end, end]) == [True, False]
+    assert run.store.ids.taken("id") is None
+    assert run.store.commit([end]) == [False]
 
 
 def test_a_commit_that_has_nothing_to_write_does_not_write(run: StoreRun) -> None:
     run.put(LATER, b"payload", "id")
     written = run.store.log.written
-    run.store.commit([Put(LATER, "id", b"payload", soon=False), Find("id")])
+    run.store.commit([Put(LATER, "id", b"payload", soon=False)])
     run.store.commit([])
     assert run.store.log.written == written
 
