@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.storage.index import home_of
@@ -15,14 +14,13 @@ logger = logging.getLogger("purgatory.delayed")
 class FileLifetimes:
     """Counts the messages that are due soon and have not ended, by file. A file without messages can go.
 
-    `segments` has the number of messages that each segment of the log has at the start. Segments go in their
-    order, because a later segment says how messages of earlier segments have ended.
+    Segments go in their order, because a later segment says how messages of earlier segments have ended.
     """
 
-    def __init__(self, threads: Threads, segments: Counter[int]) -> None:
+    def __init__(self, threads: Threads) -> None:
         self._threads = threads
         self._store = threads.store
-        self._segments = segments
+        self._segments = self._store.segments
         self._slots: dict[int, int] = {}
 
     def has_slot(self, slot: int) -> bool:

@@ -14,8 +14,8 @@ from typing import Final
 import anyio
 
 from purgatory.delayed import schedule
-from purgatory.delayed.agenda import Agenda
 from purgatory.delayed.file_lifetimes import FileLifetimes
+from purgatory.delayed.storage.agenda import Agenda
 from purgatory.delayed.threads import Threads
 
 # Positions in memory, after which no further slot is indexed.
@@ -177,7 +177,7 @@ class Horizon:
                 unread[slot] = self._unread[slot] = error
                 continue
             self._unread.pop(slot, None)
-            self.lifetimes.add_slot(slot, index.homes[0])
+            self.lifetimes.add_slot(slot, len(index))
             self.agenda.add(index)
             self.changed()
             self._pass(slot + 1)

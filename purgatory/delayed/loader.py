@@ -16,12 +16,11 @@ import anyio
 
 from purgatory import Purgatory
 from purgatory.delayed import schedule
-from purgatory.delayed.agenda import Agenda
 from purgatory.delayed.file_lifetimes import FileLifetimes
 from purgatory.delayed.horizon import Horizon
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.storage.dead_letters import DeadLetter
-from purgatory.delayed.storage.index import Index, home_of
+from purgatory.delayed.storage.index import home_of
 from purgatory.delayed.storage.requests import Put, Stored
 from purgatory.delayed.storage.store import Store
 from purgatory.delayed.threads import Threads
@@ -57,10 +56,8 @@ class Loader:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._threads = Threads(store)
-        index, store.index_of_log = store.index_of_log, Index()
-        self._lifetimes = FileLifetimes(self._threads, index.homes)
-        self._agenda = Agenda()
-        self._agenda.add(index)
+        self._lifetimes = FileLifetimes(self._threads)
+        self._agenda = store.agenda
         # Messages that are read next.
         self._next: deque[Attempt[Location]] = deque()
         # Held while messages are between the agenda and the purgatory.
@@ -90,7 +87,7 @@ class Loader:
 
     def _put(self, location: Location) -> None:
         """Let a message be read before it is due."""
-        self._agenda.put(location)
+        self._agenda.put(*location)
         if self._agenda.next_due == location.due:
             self._changed.set()
 

@@ -16,12 +16,12 @@ IN_THE_SLOT = Location(1_000, 1, 1)
 
 
 def lifetimes() -> tuple[FileLifetimes, Mock]:
-    store = create_autospec(Store, instance=True, log=Mock(oldest=1), mover=Mock(), slots=Mock())
+    store = create_autospec(Store, instance=True, log=Mock(oldest=1), mover=Mock(), slots=Mock(), segments=Counter({2: 1}))
     store.mover.checkpoint.spread = 3
     store.slots.slot_of.return_value = SLOT
     threads = create_autospec(Threads, instance=True, store=store)
     threads.move.side_effect = lambda *_: asyncio.sleep(0)
-    return FileLifetimes(threads, Counter({2: 1})), threads
+    return FileLifetimes(threads), threads
 
 
 async def test_a_slot_is_removed_when_its_last_message_has_ended() -> None:

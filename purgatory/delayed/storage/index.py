@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from purgatory.delayed.storage.frames import Damage, Frame, unhurried
@@ -14,8 +12,6 @@ from purgatory.delayed.storage.frames import Damage, Frame, unhurried
 _IN_LOG: Final = 1 << 63
 # A segment ends after 16 MiB and one commit.
 _OFFSET_BITS: Final = 28
-# Bytes of a token.
-_TOKEN: Final = 8
 
 
 def position_in(segment: int, offset: int) -> int:
@@ -81,40 +77,3 @@ class Found:
                 if self.torn:
                     # A block whose start was lost is not known to be replaced: its messages are there twice.
                     ended.add(token)
-
-
-class Moment:
-    """The messages of one millisecond, in order. The first `taken` of them are gone."""
-
-    __slots__ = ("positions", "taken", "tokens")
-
-    def __init__(self) -> None:
-        self.positions = array("Q")
-        self.tokens = array("Q")
-        self.taken = 0
-
-    def find(self, token: int) -> int:
-        """The index of a token; -1 if it is not there. It compares bytes, which is fast."""
-        tokens = self.tokens.tobytes()
-        wanted = token.to_bytes(_TOKEN, sys.byteorder)
-        at = tokens.find(wanted, self.taken * _TOKEN)
-        while at >= 0 and at % _TOKEN:
-            at = tokens.find(wanted, at + 1)
-        return at // _TOKEN
-
-
-class Index:
-    """The messages that have not ended, by due time in milliseconds: 16 bytes of memory for each message.
-
-    `homes` counts the messages in each segment of the log. The segment 0 stands for a slot file.
-    """
-
-    def __init__(self, contents: Iterable[Found] = ()) -> None:
-        self.moments: defaultdict[int, Moment] = defaultdict(Moment)
-        self.homes: Counter[int] = Counter()
-        for found in contents:
-            for due, position, token, _ in found.pending():
-                moment = self.moments[due]
-                moment.positions.append(position)
-                moment.tokens.append(token)
-                self.homes[home_of(position)] += 1

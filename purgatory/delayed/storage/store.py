@@ -11,13 +11,14 @@ from typing import Final, TypeVar, TypeVarTuple
 
 from purgatory.delayed import schedule
 from purgatory.delayed.message import Location, Message
+from purgatory.delayed.storage.agenda import Agenda
 from purgatory.delayed.storage.checkpoint import RESTORE, Checkpoint, Format
 from purgatory.delayed.storage.commit import Commit
 from purgatory.delayed.storage.dead_letters import DeadLetters
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import ENDS, SOON, Damage
 from purgatory.delayed.storage.ids import record_of
-from purgatory.delayed.storage.index import Found, Index, position_in
+from purgatory.delayed.storage.index import Found, position_in
 from purgatory.delayed.storage.log import Log
 from purgatory.delayed.storage.mover import Mover
 from purgatory.delayed.storage.pending import Pending, read_messages
@@ -73,8 +74,9 @@ class Store:
             self.mover = Mover(disk, path, self.log, self.slots, self._report)
             self.ids = self.mover.ids
             self.dead_letters = DeadLetters(disk, path / "dead-letters", self._salt)
-            # What the log has of what is due soon.
-            self.index_of_log = self._recover(now)
+            # What the log has of what is due soon, and how many messages of that each segment has.
+            self.agenda = self._recover(now)
+            self.segments = self.agenda.homes()
         except BaseException:
             disk.unlock(self._lock)
             raise
@@ -127,12 +129,12 @@ class Store:
         if not self._disk.holds(self._lock, self.path / "lock"):
             raise StoreFailed(f"{self.path} was removed, renamed or replaced while it was open")
 
-    def index(self, slot: int) -> Index:
+    def index(self, slot: int) -> Agenda:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""
         found = self.slots.find(slot)
         for damage in found.damaged:
             self._report(f"the file of slot {slot}", damage)
-        return Index([found])
+        return Agenda([found])
 
     def read(self, locations: Iterable[Location]) -> list[Message | OSError | None]:
         """The messages at these locations. It stops after 8 MiB of payloads.
@@ -180,7 +182,7 @@ class Store:
             raise ValueError(f"{self.path} was made with slot={made}, not {slot_ms / 1000}: use slot={made}")
         return format.salt
 
-    def _recover(self, now: int) -> Index:
+    def _recover(self, now: int) -> Agenda:
         """Learn what the log has, and start a new segment. The next move takes what is due later.
 
         A long log moves to the slot files as a whole instead. So does a log with messages that are not due
@@ -199,16 +201,16 @@ class Store:
         numbers = [number for number in numbers if number > emptied]
         # A move to the slot files that a crash has ended must be finished: see `Mover.move_all`.
         moving = bool(numbers) and spread > numbers[-1]
-        index = None
+        agenda = None
         if not moving and sum(map(self.log.size, numbers)) <= _LONG:
-            index = self._index_log(numbers, now)
-        if index is None:
+            agenda = self._index_log(numbers, now)
+        if agenda is None:
             self.mover.move_all(numbers, now)
-            index, numbers = Index(), []
+            agenda, numbers = Agenda(), []
         self.log.oldest = min(numbers, default=self.mover.checkpoint.spread + 1)
-        return index
+        return agenda
 
-    def _index_log(self, numbers: Sequence[int], now: int) -> Index | None:
+    def _index_log(self, numbers: Sequence[int], now: int) -> Agenda | None:
         """Find what is due soon in these segments; None if there is a message that is not.
 
         The ids of segments that are not spread are remembered, as after a commit.
@@ -228,4 +230,4 @@ class Store:
                     contents[slot].end(frame)
                 if not spread and (record := record_of(frame)) is not None:
                     self.ids.note(number, record)
-        return Index(contents.values())
+        return Agenda(contents.values())

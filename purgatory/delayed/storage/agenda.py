@@ -2,10 +2,39 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
+from collections import Counter
+from collections.abc import Iterable
 from heapq import heappop, heappush
+from itertools import chain
+from typing import Final
 
 from purgatory.delayed.message import Location
-from purgatory.delayed.storage.index import Index, Moment
+from purgatory.delayed.storage.index import Found, home_of
+
+# Bytes of a token.
+_TOKEN: Final = 8
+
+
+class _Moment:
+    """The messages of one millisecond, in order. The first `taken` of them are gone."""
+
+    __slots__ = ("positions", "taken", "tokens")
+
+    def __init__(self) -> None:
+        self.positions = array("Q")
+        self.tokens = array("Q")
+        self.taken = 0
+
+    def find(self, token: int) -> int:
+        """The index of a token; -1 if it is not there. It compares bytes, which is fast."""
+        tokens = self.tokens.tobytes()
+        wanted = token.to_bytes(_TOKEN, sys.byteorder)
+        at = tokens.find(wanted, self.taken * _TOKEN)
+        while at >= 0 and at % _TOKEN:
+            at = tokens.find(wanted, at + 1)
+        return at // _TOKEN
 
 
 class Agenda:
@@ -14,10 +43,14 @@ class Agenda:
     Messages of the same millisecond keep their order. Adding and taking a message cost O(log milliseconds).
     """
 
-    def __init__(self) -> None:
-        self._moments: dict[int, Moment] = {}
+    def __init__(self, contents: Iterable[Found] = ()) -> None:
+        self._moments: dict[int, _Moment] = {}
+        # A heap.
         self._dues: list[int] = []
         self._count = 0
+        for found in contents:
+            for due, position, token, _ in found.pending():
+                self.put(due, position, token)
 
     def __len__(self) -> int:
         return self._count
@@ -43,18 +76,19 @@ class Agenda:
         """The latest due time in milliseconds; None if there is none. It searches all milliseconds."""
         return max(self._dues, default=None)
 
-    def add(self, index: Index) -> None:
-        for due, added in index.moments.items():
+    def put(self, due: int, position: int, token: int) -> None:
+        moment = self._moment(due)
+        moment.positions.append(position)
+        moment.tokens.append(token)
+        self._count += 1
+
+    def add(self, other: Agenda) -> None:
+        """Put in all messages of another agenda, from which nothing was taken."""
+        for due, added in other._moments.items():
             moment = self._moment(due)
             moment.positions.extend(added.positions)
             moment.tokens.extend(added.tokens)
-            self._count += len(added.positions)
-
-    def put(self, location: Location) -> None:
-        moment = self._moment(location.due)
-        moment.positions.append(location.position)
-        moment.tokens.append(location.token)
-        self._count += 1
+        self._count += len(other)
 
     def remove(self, due: int, token: int) -> Location | None:
         """Take out the message with this token; None if it is not there.
@@ -81,9 +115,14 @@ class Agenda:
         self._count -= len(taken)
         return taken
 
-    def _moment(self, due: int) -> Moment:
+    def homes(self) -> Counter[int]:
+        """How many messages are in each segment of the log. The segment 0 stands for a slot file."""
+        positions = chain.from_iterable(moment.positions for moment in self._moments.values())
+        return Counter(map(home_of, positions))
+
+    def _moment(self, due: int) -> _Moment:
         moment = self._moments.get(due)
         if moment is None:
-            moment = self._moments[due] = Moment()
+            moment = self._moments[due] = _Moment()
             heappush(self._dues, due)
         return moment
