@@ -17,7 +17,6 @@ from purgatory.delayed import schedule
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
-from purgatory.delayed.waiting_room import Attempt
 from purgatory.errors import safe_repr
 
 Deliver = Callable[[str, bytes, float], Awaitable[object]]
@@ -56,7 +55,8 @@ class Delivery:
     committer: Committer
 
     def __post_init__(self) -> None:
-        self._waiting: deque[Attempt[Message]] = deque()
+        # Each with the time since which it is due.
+        self._waiting: deque[tuple[Message, float]] = deque()
         # By token, the ids of the messages that are being delivered.
         self.under_way: dict[int, str] = {}
         # How many attempts wait for a worker; when closing, also one for each worker.
@@ -66,10 +66,10 @@ class Delivery:
         self.failures = 0
         self.dead = 0
 
-    def due(self, attempt: Attempt[Message]) -> None:
+    def due(self, message: Message, since: float) -> None:
         """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
         if not self.closing:
-            self._waiting.append(attempt)
+            self._waiting.append((message, since))
             self._signals.release()
 
     async def run(self) -> None:
@@ -106,7 +106,7 @@ class Delivery:
     def next_due(self) -> float | None:
         """Since when the first of them is due, in seconds since the epoch. Any thread may ask."""
         try:
-            return self._waiting[0].at
+            return self._waiting[0][1]
         except IndexError:
             return None
 
@@ -118,18 +118,17 @@ class Delivery:
             await self._signals.acquire()
             if self.closing:
                 return
-            attempt = self._waiting.popleft()
-            self.under_way[attempt.message.token] = attempt.message.id
+            message, _ = self._waiting.popleft()
+            self.under_way[message.token] = message.id
             try:
-                await self._try(attempt)
+                await self._try(message)
             finally:
-                del self.under_way[attempt.message.token]
+                del self.under_way[message.token]
             # The other tasks of the loop get a turn, too.
             await asyncio.sleep(0)
 
-    async def _try(self, attempt: Attempt[Message]) -> None:
-        message = attempt.message
-        if self.loader.is_early(attempt):
+    async def _try(self, message: Message) -> None:
+        if self.loader.is_early(message):
             self.loader.put_back(message)
             return
         try:
@@ -139,7 +138,7 @@ class Delivery:
                 if was_awaited:
                     await delivering
         except Exception as error:
-            await self._failed(attempt, error)
+            await self._failed(message, error)
         else:
             if not was_awaited:
                 # Another attempt would do again what this call has done. No other worker may call it either.
@@ -151,11 +150,10 @@ class Delivery:
             self.delivered += 1
             self._end(message)
 
-    async def _failed(self, attempt: Attempt[Message], error: Exception) -> None:
-        message, failures, _ = attempt
+    async def _failed(self, message: Message, error: Exception) -> None:
         self.failures += 1
-        seconds = min(self.backoff * 2.0 ** min(failures, 1000), schedule.LONGEST_BACKOFF)
-        if failures + 1 >= self.attempts:
+        seconds = min(self.backoff * 2.0 ** min(message.failures, 1000), schedule.LONGEST_BACKOFF)
+        if message.failures + 1 >= self.attempts:
             try:
                 await self.loader.set_aside(message, safe_repr(error))
             except OSError as full:
@@ -168,7 +166,7 @@ class Delivery:
                 return
         words = "message %r failed, and is tried again in %g s: %s"
         logger.warning(words, message.id, seconds, safe_repr(error))
-        self.loader.wait_again(attempt, seconds)
+        self.loader.wait_again(message, seconds)
 
     def _end(self, message: Message) -> None:
         self.committer.note(message)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from copy import copy
@@ -24,7 +23,7 @@ from purgatory.delayed.storage.index import home_of
 from purgatory.delayed.storage.requests import Put, Stored
 from purgatory.delayed.storage.store import Store
 from purgatory.delayed.threads import Threads
-from purgatory.delayed.waiting_room import Attempt, WaitingRoom
+from purgatory.delayed.waiting_room import WaitingRoom
 from purgatory.errors import PurgatoryClosed
 
 # Messages of one read. To park them holds the loop for about a millisecond.
@@ -49,7 +48,7 @@ class Loader:
         store: Store,
         purgatory: Purgatory,
         clock: Callable[[], float],
-        due: Callable[[Attempt[Message]], None],
+        due: Callable[[Message, float], None],
         seal: Callable[[], Awaitable[int]],
     ) -> None:
         self._store = store
@@ -58,8 +57,8 @@ class Loader:
         self._threads = Threads(store)
         self._lifetimes = FileLifetimes(self._threads)
         self._agenda = store.agenda
-        # Messages that are read next.
-        self._next: deque[Attempt[Location]] = deque()
+        # By token, the messages that are read next.
+        self._next: dict[int, Location] = {}
         # Held while messages are between the agenda and the purgatory.
         self._reading = asyncio.Lock()
         # Set when there is something to read.
@@ -87,48 +86,44 @@ class Loader:
 
     def _put(self, location: Location) -> None:
         """Let a message be read before it is due."""
-        self._agenda.put(*location)
+        self._agenda.put(location.due, location.position, location.token)
         if self._agenda.next_due == location.due:
             self._changed.set()
 
-    async def withdraw(self, token: int, due: int) -> Attempt[Location] | None:
+    async def withdraw(self, token: int, due: int) -> tuple[Location, float] | None:
         """Take out a message that is due soon, unless it is being delivered or has ended.
 
-        Raises OSError when its slot cannot be read, and PurgatoryClosed when the store is closed meanwhile.
+        Returns also the seconds until its next attempt. Raises OSError when its slot cannot be read, and PurgatoryClosed when the store is closed meanwhile.
         """
         unread = await self.horizon.indexed(self._store.slots.slot_of(due))
         async with self._reading:
             if self._closed:
                 raise PurgatoryClosed(f"{self._store.path} has been closed")
             withdrawn = self.room.withdraw(token)
-            if withdrawn is not None:
-                return withdrawn
-            for attempt in self._next:
-                if attempt.message.token == token:
-                    self._next.remove(attempt)
-                    return attempt
-            found = self._agenda.remove(due, token)
-            self.horizon.taken.set()
-        if found is None and unread is not None:
+            if withdrawn is None:
+                found = self._next.pop(token, None) or self._agenda.remove(due, token)
+                self.horizon.taken.set()
+                withdrawn = found and (found, 0.0)
+        if withdrawn is None and unread is not None:
             raise copy(unread)
-        return None if found is None else Attempt(found)
+        return withdrawn
 
-    def restore(self, withdrawn: Attempt[Location]) -> None:
+    def restore(self, location: Location, seconds: float) -> None:
         if self._closed:
             return
-        if withdrawn.failures:
-            self.room.wait_again(*withdrawn[:2], withdrawn.at - self._clock())
+        if location.failures:
+            self.room.wait_again(location, seconds)
         else:
-            self._put(withdrawn.message)
+            self._put(location)
 
-    def wait_again(self, attempt: Attempt[Message], seconds: float) -> None:
-        self.room.left(attempt.message)
-        self.room.wait_again(attempt.message.location, attempt.failures + 1, seconds)
+    def wait_again(self, message: Message, seconds: float) -> None:
+        self.room.left(message)
+        self.room.wait_again(message._replace(failures=message.failures + 1).location, seconds)
 
-    def is_early(self, attempt: Attempt[Message]) -> bool:
+    def is_early(self, message: Message) -> bool:
         """Whether the wall clock was set back while a message has waited for a worker."""
         # A message that was tried once has been due. Its next attempt follows the loop's clock.
-        return not attempt.failures and self._clock() < attempt.at
+        return not message.failures and self._clock() < message.due / 1000
 
     def put_back(self, message: Message) -> None:
         """Take a message out of memory until it is read again before it is due."""
@@ -169,33 +164,32 @@ class Loader:
             if not self._next:
                 if self.room.is_open:
                     new = self._agenda.take(self._now() + schedule.AHEAD, min(_PIECE, room))
-                    self._next.extend(map(Attempt, new))
+                    self._next.update((location.token, location) for location in new)
                     self.horizon.taken.set()
                 # New messages and messages that have failed both get their turn.
-                self._next.extend(self.room.take_again(_PIECE))
+                self._next.update((location.token, location) for location in self.room.take_again(_PIECE))
             if not self._next:
                 return False
-            places = [attempt.message for attempt in self._next]
-            for read in await self._threads.read(self._store.read, places):
-                location, failures, _ = self._next.popleft()
+            places = list(self._next.values())
+            reads = await self._threads.read(self._store.read, places)
+            for location, read in zip(places, reads, strict=False):
+                del self._next[location.token]
                 if isinstance(read, OSError):
-                    self._not_read(location, failures)
+                    self._not_read(location)
                     continue
                 self._unreadable.pop(location.token, None)
                 if read is None:
                     # It is damaged, and does not keep its file.
                     self.ended(location)
-                elif failures:
-                    self.room.try_again(read, failures)
                 else:
                     self.room.park(read)
         return True
 
-    def _not_read(self, location: Location, failures: int) -> None:
+    def _not_read(self, location: Location) -> None:
         """Read a message again later. After an hour it is lost: it keeps its file, and all later segments."""
         now = self._loop.time()
         if now - self._unreadable.setdefault(location.token, now) < schedule.LOST:
-            self.room.wait_again(location, failures, schedule.UNREADABLE)
+            self.room.wait_again(location, schedule.UNREADABLE)
         else:
             words = "%s: a message due at %d was lost: it cannot be read"
             logger.error(words, self._store.path, location.due)

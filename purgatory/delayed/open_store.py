@@ -15,11 +15,9 @@ from purgatory._cancellation import part, uninterrupted
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.delivery import Delivery
 from purgatory.delayed.loader import Loader
-from purgatory.delayed.message import Message
 from purgatory.delayed.storage.frames import CANCELLED
 from purgatory.delayed.storage.requests import End, StoreFailed
 from purgatory.delayed.storage.store import Store
-from purgatory.delayed.waiting_room import Attempt
 from purgatory.errors import own_error
 
 logger = logging.getLogger("purgatory.delayed")
@@ -39,7 +37,13 @@ class OpenStore:
     new_delivery: Callable[[Loader, Committer], Delivery]
 
     def __post_init__(self) -> None:
-        self.loader = Loader(self.store, self.purgatory, self.clock, self._due, self._seal)
+        self.loader = Loader(
+            self.store,
+            self.purgatory,
+            self.clock,
+            due=lambda message, since: self.delivery.due(message, since),
+            seal=lambda: self.committer.seal(),
+        )
         self.committer = Committer(self.store, self.thread, self.loader, self.fail)
         self.delivery = self.new_delivery(self.loader, self.committer)
         self.is_open = True
@@ -50,12 +54,6 @@ class OpenStore:
         self._running = self.loop.create_task(self._run(), name=f"{self.purgatory.name} messages")
         self._running.add_done_callback(self._run_ended)
         self._closing: asyncio.Task[None] | None = None
-
-    def _due(self, attempt: Attempt[Message]) -> None:
-        self.delivery.due(attempt)
-
-    def _seal(self) -> asyncio.Future[int]:
-        return self.committer.seal()
 
     async def _run(self) -> None:
         async with anyio.create_task_group() as group:
@@ -89,16 +87,17 @@ class OpenStore:
         withdrawn = await self.loader.withdraw(token, due)
         if withdrawn is None:
             return False
+        location, seconds = withdrawn
         try:
             await self.committer.submit(End(CANCELLED, token, due, named))
         except (OSError, StoreFailed):
-            self.loader.restore(withdrawn)
+            self.loader.restore(location, seconds)
             raise
         except asyncio.CancelledError:
             # It is about to be written.
-            self.loader.ended(withdrawn.message)
+            self.loader.ended(location)
             raise
-        self.loader.ended(withdrawn.message)
+        self.loader.ended(location)
         return True
 
     async def close(self, exception: BaseException | None, seconds: float | None) -> None:

@@ -102,7 +102,7 @@ def read_messages(
     files: dict[tuple[int, int], File | None] = {}
     with ExitStack() as stack:
         for location in locations:
-            due, position, _ = location
+            due, position, _, failures = location
             home = home_of(position)
             slot = 0 if home else slots.slot_of(due)
             try:
@@ -119,5 +119,5 @@ def read_messages(
                 continue
             yield (
                 location,
-                frame and Message(frame.token, frame.due, *parse_body(frame.body), position),
+                frame and Message(frame.token, frame.due, *parse_body(frame.body), position, failures),
             )

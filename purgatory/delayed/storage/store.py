@@ -143,7 +143,7 @@ class Store:
         """
         messages: list[Message | OSError | None] = []
         size = 0
-        for (due, _, _), message in read_messages(self.log, self.slots, locations):
+        for (due, *_), message in read_messages(self.log, self.slots, locations):
             messages.append(message)
             if isinstance(message, Message):
                 size += len(message.payload)
