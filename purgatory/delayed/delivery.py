@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from purgatory._cancellation import Foreign, part
+from purgatory._cancellation import Foreign
 from purgatory.delayed import schedule
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.loader import Loader
@@ -41,10 +41,10 @@ def check_function(name: str, function: Callable[..., object], *arguments: str) 
 
 @dataclass(eq=False, repr=False)
 class Delivery:
-    """A number of tasks that call `deliver` for one message each.
+    """A number of workers, tasks that call `deliver` for one message each.
 
     A message whose delivery raises waits `backoff` seconds, then twice as long, up to a minute. After
-    `attempts` failures it is set aside. `run` raises TypeError when `deliver` returns what cannot be awaited.
+    `attempts` failures it is set aside. `work` raises TypeError if `deliver` returns what cannot be awaited.
     """
 
     deliver: Deliver
@@ -72,13 +72,6 @@ class Delivery:
             self._waiting.append((message, since))
             self._signals.release()
 
-    async def run(self) -> None:
-        """Deliver until `close`, and wait for the deliveries that are under way."""
-        # anyio's task group cancels its tasks at each turn of the loop until they end. This one cancels once.
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(self.workers):
-                workers.create_task(part("the disk or the clock", self._work))
-
     def close(self) -> None:
         """Take no more messages. The messages that wait for a worker stay on the disk."""
         self.closing = True
@@ -87,7 +80,7 @@ class Delivery:
             self._signals.release()
 
     async def ended(self, running: asyncio.Task[None], seconds: float | None, how: str) -> None:
-        """Wait `seconds` until the task of `run` has ended. A warning says `how` it waits, and for what."""
+        """Wait `seconds` until the workers' task has ended. A warning says `how` it waits, and for what."""
         patience = schedule.PATIENCE if seconds is None else min(seconds, schedule.PATIENCE)
         _, late = await asyncio.wait([running], timeout=patience)
         if late:
@@ -110,7 +103,8 @@ class Delivery:
         except IndexError:
             return None
 
-    async def _work(self) -> None:
+    async def work(self) -> None:
+        """Be a worker until `close`."""
         task = asyncio.current_task()
         assert task is not None
         # `deliver` may have swallowed the cancellation.

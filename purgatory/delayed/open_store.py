@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-
-import anyio
 
 from purgatory import Purgatory
 from purgatory._cancellation import part, uninterrupted
@@ -56,12 +54,17 @@ class OpenStore:
         self._closing: asyncio.Task[None] | None = None
 
     async def _run(self) -> None:
-        async with anyio.create_task_group() as group:
-            horizon = self.loader.horizon
-            for run in (horizon.turn_on, horizon.index_on, self.loader.read_ahead):
-                group.start_soon(part, "the disk or the clock", run)
-            await self.delivery.run()
-            group.cancel_scope.cancel()
+        horizon = self.loader.horizon
+        # anyio's task group cancels its tasks at each turn of the loop until they end. This one cancels once.
+        async with asyncio.TaskGroup() as group:
+
+            def start(run: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:
+                return group.create_task(part("the disk or the clock", run))
+
+            others = [start(run) for run in (horizon.turn_on, horizon.index_on, self.loader.read_ahead)]
+            await asyncio.wait([start(self.delivery.work) for _ in range(self.delivery.workers)])
+            for task in others:
+                task.cancel()
 
     def _run_ended(self, running: asyncio.Task[None]) -> None:
         error = None if running.cancelled() else running.exception()
