@@ -9,7 +9,6 @@ from typing import Final
 
 from purgatory.delayed.storage.disk import Disk, File
 from purgatory.delayed.storage.frames import Damage, Frame, scan
-from purgatory.delayed.storage.requests import StoreFailed
 
 # Bytes after which a segment is sealed.
 _SEGMENT: Final = 1 << 24
@@ -31,8 +30,6 @@ class Log:
         # The segment that grows, and its number; None until something is appended to it.
         self._file: File | None = None
         self._number = 0
-        # Why nothing can be appended any more.
-        self._failure: StoreFailed | None = None
 
     def numbers(self) -> list[int]:
         return sorted(int(name) for name in self._disk.names(self._directory) if name.isdigit())
@@ -45,23 +42,17 @@ class Log:
         """Append `data` and sync. Returns the segment and the offset at which it begins.
 
         Raises OSError when the data cannot be written, for example because the disk is full. Then no part of
-        the data stays, and the next call may succeed. Raises StoreFailed when a sync fails, and from then on.
+        the data stays, and the next call may succeed. After StoreFailed there must be none.
         """
-        if self._failure is not None:
-            raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
+        file = self._file
+        if file is None or file.size >= _SEGMENT:
+            file = self._begin_segment()
+        offset = file.size
         try:
-            file = self._file
-            if file is None or file.size >= _SEGMENT:
-                file = self._begin_segment()
-            offset = file.size
-            try:
-                file.append(data)
-            finally:
-                # Also after an error: no part of the data must come back after a crash.
-                file.sync()
-        except StoreFailed as error:
-            self._failure = error
-            raise
+            file.append(data)
+        finally:
+            # Also after an error: no part of the data must come back after a crash.
+            file.sync()
         self.written += len(data)
         return self._number, offset
 

@@ -39,8 +39,8 @@ logger = logging.getLogger("purgatory.delayed")
 class Store:
     """A directory with messages. It knows no clock and no event loop.
 
-    These threads may use it at a time: one that writes the log (`commit`, `log.seal`), one that makes every
-    `change` of other files, and any number that read.
+    These threads may use it at a time: one that writes the log (`commit`, `log.seal`), one that changes other
+    files (by `change`), and any number that read.
 
     A message is written to the log first, then to its slot file, whose directory is synced, and then the
     checkpoint is written. Only then its segment of the log is removed. So after a crash at any point, the log
@@ -63,7 +63,7 @@ class Store:
             raise StoreLocked(f"{path} is open already: one object in one process can use it") from None
         # The damages that were logged.
         self._reported: set[tuple[str, Damage]] = set()
-        # Why the thread that changes other files cannot go on.
+        # Why nothing can be changed any more.
         self._failure: StoreFailed | None = None
         try:
             self._salt = self._read_salt(slot_ms)
@@ -97,17 +97,13 @@ class Store:
         commit = Commit(self._salt, self.ids, requests)
         if not commit.data:
             return commit.answers(0)
-        try:
-            segment, offset = self.log.append(bytes(commit.data))
-        finally:
-            # When the directory is gone, the data can still be written to the open file.
-            self._check_directory()
+        segment, offset = self.change(self.log.append, bytes(commit.data))
         for note in commit.notes:
             self.ids.note(segment, note)
         return commit.answers(position_in(segment, offset))
 
     def change(self, call: Callable[[*A], T], *arguments: *A) -> T:
-        """Call what changes other files than the log. After an OSError it can be called again.
+        """Call what changes files. After an OSError it can be called again.
 
         Raises StoreFailed after a failed sync, because a second sync may succeed though the data is lost, and
         when the directory is gone.
@@ -116,7 +112,11 @@ class Store:
             raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
         try:
             self._check_directory()
-            return call(*arguments)
+            try:
+                return call(*arguments)
+            finally:
+                # When the directory is gone, data can still be written to an open file.
+                self._check_directory()
         except StoreFailed as error:
             self._failure = error
             raise

@@ -8,7 +8,6 @@ import pytest
 
 from purgatory.delayed.storage.frames import Damage, Frame, Kind, encode
 from purgatory.delayed.storage.log import Log
-from purgatory.delayed.storage.requests import StoreFailed
 from tests.delayed.storage.simulated_disk import EVERYTHING, NOTHING, SimulatedDisk
 
 DIRECTORY = Path("/wal")
@@ -96,20 +95,6 @@ def test_the_first_segment_that_does_not_fit_is_used_later(disk: SimulatedDisk, 
         log.append(frame(1))
     disk.capacity = None
     assert log.append(frame(2)) == (5, 0)
-
-
-def test_a_failed_sync_is_never_repeated(disk: SimulatedDisk, log: Log) -> None:
-    log.append(frame(1))
-    disk.fail("sync")
-    with pytest.raises(StoreFailed):
-        log.append(frame(2))
-    syncs: list[str] = []
-    disk.watch = syncs.append
-    with pytest.raises(StoreFailed, match="an earlier sync failed: the disk failed to sync a file"):
-        log.append(frame(3))
-    assert syncs == []
-    # What was on the disk before still is, and no more than that for certain.
-    assert tokens(opened(disk.after_power_cut(NOTHING), 9), 5) == [1]
 
 
 def test_a_segment_that_cannot_be_closed_has_ended(disk: SimulatedDisk, log: Log) -> None:

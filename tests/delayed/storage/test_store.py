@@ -121,13 +121,23 @@ def test_what_a_full_disk_has_refused_does_not_come_back_after_a_crash(run: Stor
     assert [message.token for message in found.found()] == [token]
 
 
-def test_after_a_failed_sync_the_log_takes_no_more(run: StoreRun) -> None:
-    run.put(LATER, b"payload")
+def test_a_failed_sync_of_the_log_is_never_repeated(run: StoreRun) -> None:
+    token = run.put(LATER, b"payload")
     run.disk.fail("sync")
     with pytest.raises(StoreFailed, match="failed to sync a file"):
         run.put(LATER, b"another")
-    with pytest.raises(StoreFailed, match="an earlier sync failed"):
+    operations: list[str] = []
+    run.disk.watch = operations.append
+    with pytest.raises(StoreFailed, match="an earlier sync failed: the disk failed to sync a file"):
         run.put(LATER, b"a third")
+    with pytest.raises(StoreFailed, match="an earlier sync failed: the disk failed to sync a file"):
+        run.spread()
+    # The segment of the log is closed, and nothing else.
+    assert operations == ["close"]
+    # What was on the disk before still is, and no more than that for certain.
+    found = run.after_power_cut(Survival(Random(0), Fate.LOST))
+    found.open()
+    assert [message.token for message in found.found()] == [token]
 
 
 def test_after_a_failed_sync_of_the_directory_the_log_takes_no_more(run: StoreRun) -> None:
