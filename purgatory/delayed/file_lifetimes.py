@@ -51,11 +51,10 @@ class FileLifetimes:
 
     async def remove_segments(self) -> None:
         """Remove the oldest segments, as far as they were spread and all that was due soon has ended."""
-        end = self._store.log.oldest
-        while end <= self._store.mover.checkpoint.spread and not self._segments[end]:
-            del self._segments[end]
-            end += 1
+        # Without the segments whose messages have ended.
+        self._segments = +self._segments
+        spread = self._store.mover.checkpoint.spread
         try:
-            await self._threads.move(self._store.log.remove_before, end)
+            await self._threads.move(self._store.log.remove_oldest, spread, self._segments)
         except OSError as error:
             logger.error("%s: a segment of the log stays: %s", self._store.path, error)

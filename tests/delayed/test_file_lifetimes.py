@@ -8,6 +8,7 @@ from unittest.mock import Mock, create_autospec
 
 from purgatory.delayed.file_lifetimes import FileLifetimes
 from purgatory.delayed.message import Location
+from purgatory.delayed.storage.index import position_in
 from purgatory.delayed.storage.store import Store
 from purgatory.delayed.threads import Threads
 
@@ -16,7 +17,9 @@ IN_THE_SLOT = Location(1_000, 1, 1)
 
 
 def lifetimes() -> tuple[FileLifetimes, Mock]:
-    store = create_autospec(Store, instance=True, log=Mock(oldest=1), mover=Mock(), slots=Mock(), segments=Counter({2: 1}))
+    store = create_autospec(
+        Store, instance=True, log=Mock(), mover=Mock(), slots=Mock(), segments=Counter({2: 1})
+    )
     store.mover.checkpoint.spread = 3
     store.slots.slot_of.return_value = SLOT
     threads = create_autospec(Threads, instance=True, store=store)
@@ -36,7 +39,11 @@ async def test_a_slot_is_removed_when_its_last_message_has_ended() -> None:
     assert not files.has_slot(SLOT)
 
 
-async def test_segments_are_removed_up_to_the_first_with_a_message_that_has_not_ended() -> None:
+async def test_a_segment_is_needed_until_its_last_message_has_ended() -> None:
     files, threads = lifetimes()
+    files.add_message(5)
     await files.remove_segments()
-    threads.move.assert_called_once_with(threads.store.log.remove_before, 2)
+    threads.move.assert_called_with(threads.store.log.remove_oldest, 3, {2: 1, 5: 1})
+    files.ended(Location(1_000, position_in(2, 0), 1))
+    await files.remove_segments()
+    threads.move.assert_called_with(threads.store.log.remove_oldest, 3, {5: 1})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import closing
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ class Log:
     """Segments ``wal/00000001``, ``wal/00000002`` and so on, which are written one after the other.
 
     One thread appends and seals. Another thread reads and removes sealed segments. `written` counts the bytes
-    that were appended since the log was opened. `oldest` is the oldest segment that there is, or will be.
+    that were appended since the log was opened.
     """
 
     def __init__(self, disk: Disk, directory: Path, salt: int) -> None:
@@ -26,7 +27,7 @@ class Log:
         self._directory = directory
         self.salt = salt
         self.written = 0
-        self.oldest = self._next = 1
+        self._next = 1
         # The segment that grows, and its number; None until something is appended to it.
         self._file: File | None = None
         self._number = 0
@@ -103,11 +104,10 @@ class Log:
             if not name.isdigit():
                 self._disk.remove(self._directory / name)
 
-    def remove_before(self, end: int) -> None:
-        """Remove the oldest segments, up to the segment before `end`."""
-        for number in range(self.oldest, end):
+    def remove_oldest(self, through: int, needed: Container[int]) -> None:
+        """Remove the oldest segments, up to the segment `through`, until one is `needed`."""
+        for number in takewhile(lambda number: number <= through and number not in needed, self.numbers()):
             self.remove(number)
-        self.oldest = max(self.oldest, end)
 
     def remove(self, number: int) -> None:
         """Remove the oldest segment. It is gone from the disk before a later one can go."""

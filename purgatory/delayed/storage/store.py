@@ -206,8 +206,7 @@ class Store:
             agenda = self._index_log(numbers, now)
         if agenda is None:
             self.mover.move_all(numbers, now)
-            agenda, numbers = Agenda(), []
-        self.log.oldest = min(numbers, default=self.mover.checkpoint.spread + 1)
+            agenda = Agenda()
         return agenda
 
     def _index_log(self, numbers: Sequence[int], now: int) -> Agenda | None:

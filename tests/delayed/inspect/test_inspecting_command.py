@@ -100,7 +100,7 @@ def test_a_message_that_has_ended_is_left_out(
     end(store, first, NOON, kind)
     if spread_after:
         spread(store)
-        store.change(store.log.remove_before, store.log.seal() + 1)
+        store.change(store.log.remove_oldest, store.log.seal(), ())
     assert inspect(path).pending == Amount(1, 5)
 
 

@@ -125,10 +125,7 @@ class StoreRun:
     def remove(self) -> None:
         """Remove the segments and slot files whose messages have ended."""
         homes = {home_of(location.position) for location in self.soon.values()}
-        end = self.store.log.oldest
-        while end <= self.store.mover.checkpoint.spread and end not in homes:
-            end += 1
-        self.store.change(self.store.log.remove_before, end)
+        self.store.change(self.store.log.remove_oldest, self.store.mover.checkpoint.spread, homes)
         for slot in self.store.slots.present(END_OF_TIME):
             in_log = {self.promised[token].due // SLOT_MS for token in self.soon}
             if not self.store.index(slot) and slot not in in_log:

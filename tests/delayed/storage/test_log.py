@@ -74,6 +74,18 @@ def test_a_removed_segment_does_not_come_back(disk: SimulatedDisk, log: Log) -> 
     assert Log(disk.after_power_cut(NOTHING), DIRECTORY, SALT).numbers() == []
 
 
+def test_the_oldest_segments_are_removed_up_to_one_that_is_needed(log: Log) -> None:
+    for number in range(4):
+        log.append(frame(number))
+        log.seal()
+    log.remove_oldest(7, [6, 8])
+    assert log.numbers() == [6, 7, 8]
+    log.remove_oldest(7, [8])
+    assert log.numbers() == [8]
+    log.remove_oldest(8, [])
+    assert log.numbers() == []
+
+
 def test_a_long_segment_is_sealed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("purgatory.delayed.storage.log._SEGMENT", 100)
     assert [log.append(frame(number))[0] for number in range(10)] == [5] * 4 + [6] * 4 + [7] * 2

@@ -223,7 +223,7 @@ def test_a_failed_sync_of_a_spread_is_not_repeated(run: StoreRun, operation: str
     with pytest.raises(StoreFailed, match="an earlier sync failed"):
         run.store.change(run.store.slots.remove, slot)
     with pytest.raises(StoreFailed, match="an earlier sync failed"):
-        run.store.change(run.store.log.remove_before, 3)
+        run.store.change(run.store.log.remove_oldest, 3, ())
     found = run.after_power_cut(Survival(Random(0), Fate.LOST))
     found.open()
     found.check()
