@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
 from copy import copy
-from itertools import islice
 from math import inf
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
 
@@ -26,10 +24,11 @@ from purgatory.delayed.threads import Threads
 from purgatory.delayed.waiting_room import WaitingRoom
 from purgatory.errors import PurgatoryClosed
 
+M = TypeVar("M", Message, DeadLetter)
+
 # Messages of one read. To park them holds the loop for about a millisecond.
 _PIECE: Final = 200
-# Dead letters of one read, messages of a piece of a listing, and bytes after which the piece ends early.
-_LETTERS: Final = 10
+# Messages of a piece of a listing, and bytes after which the piece ends early.
 _LISTED: Final = 1_000
 _BYTES: Final = 1 << 23
 
@@ -206,17 +205,9 @@ class Loader:
     async def set_aside(self, message: Message, reason: str) -> None:
         await self._threads.move(self._store.dead_letters.add, message, reason)
 
-    async def dead_letters(self) -> AsyncIterator[list[DeadLetter]]:
-        letters = self._store.dead_letters.read()
-        while piece := await self._threads.search(list, islice(letters, _LETTERS)):
-            yield piece
-
-    async def pending(self) -> AsyncIterator[list[Message]]:
-        # Then few messages are in the log alone. On a full disk there are many.
-        with suppress(OSError):
-            await self.horizon.spread()
-        messages = self._store.pending()
-        while piece := await self._threads.search(_piece, messages):
+    async def pieces(self, listing: Iterator[M]) -> AsyncIterator[list[M]]:
+        """What is read from whole files, up to 1,000 messages or 8 MiB at a time."""
+        while piece := await self._threads.search(_piece, listing):
             yield piece
 
     async def close(self) -> None:
@@ -230,10 +221,10 @@ class Loader:
         return int(self._clock() * 1000)
 
 
-def _piece(messages: Iterator[Message]) -> list[Message]:
-    piece: list[Message] = []
+def _piece(listing: Iterator[M]) -> list[M]:
+    piece: list[M] = []
     size = 0
-    for message in messages:
+    for message in listing:
         piece.append(message)
         size += len(message.payload)
         if len(piece) == _LISTED or size >= _BYTES:

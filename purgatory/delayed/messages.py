@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -202,18 +203,23 @@ class DelayedMessages:
         """The messages that are still to come, in no certain order.
 
         A message that comes or ends meanwhile may be missing. It reads the log and all slot files, and holds
-        up to 1,000 messages at a time. Raises OSError, and PurgatoryClosed when the store closes meanwhile.
+        up to 1,000 messages, or 8 MiB, at a time. Raises OSError, and PurgatoryClosed when the store closes
+        meanwhile.
         """
-        async for piece in self._opened().loader.pending():
+        store = self._opened()
+        # Then few messages are in the log alone. On a full disk there are many.
+        with suppress(OSError):
+            await store.loader.horizon.spread()
+        async for piece in store.loader.pieces(store.store.pending()):
             for message in piece:
                 yield PendingMessage(message.receipt, message.payload)
 
     async def dead_letters(self) -> AsyncIterator[DeadLetter]:
-        """The messages that were set aside, the oldest first. It holds ten at a time. Raises as `pending`."""
-        async for piece in self._opened().loader.dead_letters():
+        """The messages that were set aside, the oldest first. It holds as many at a time as `pending`."""
+        store = self._opened()
+        async for piece in store.loader.pieces(store.store.dead_letters.read()):
             for letter in piece:
                 yield letter
-            self._opened()
 
     def statistics(self) -> DelayedStatistics:
         """What was counted so far. Raises PurgatoryNotOpen before the store was opened."""

@@ -21,25 +21,55 @@ _OPEN: Final = 16
 class Pending:
     """Reads what is pending in a directory that may be in use.
 
-    The log is read first, by `read_log`, and then the slot files. A message that moves on meanwhile is found
-    in both places, and counted once. So nothing is missed that was pending when `read_log` was called. What
-    ends or comes meanwhile may be missing or not. Memory is needed for the log, and for one slot.
+    The log is read first, and then the slot files. A message that moves on meanwhile is found in both places,
+    and counted once. So nothing is missed that was pending when the log was read. What ends or comes
+    meanwhile may be missing or not. Memory is needed for the log, and for one slot.
 
     A file that is being written has an incomplete end. That is no damage. What else is damaged goes to
-    `report`: a description, and which bytes.
+    `report`: a description, and which bytes. `progress` is told how many slot files were read, and how many
+    there are.
     """
 
-    def __init__(self, log: Log, slots: SlotFiles, report: Callable[[str, Damage], None]) -> None:
+    def __init__(
+        self,
+        log: Log,
+        slots: SlotFiles,
+        report: Callable[[str, Damage], None],
+        progress: Callable[[int, int], None] = lambda read, total: None,
+    ) -> None:
         self._log = log
         self._slots = slots
         self._report = report
+        self._progress = progress
         self.segments = 0
         self.log_bytes = 0
+        self.slot_files = 0
         self._ended: set[int] = set()
         # By token, the messages of the log that the slot files need not have.
         self._in_log: dict[int, Place] = {}
 
-    def read_log(self, checkpoint: Checkpoint) -> list[Place]:
+    def places(self, checkpoint: Checkpoint) -> Iterator[Place]:
+        """Where all messages are."""
+        yield from self._read_log(checkpoint)
+        slots = self._slots.present()
+        self.slot_files = len(slots)
+        for number, slot in enumerate(slots):
+            self._progress(number, len(slots))
+            yield from self._read_slot(slot)
+
+    def messages(self, checkpoint: Checkpoint) -> Iterator[Message]:
+        """All messages. One that has ended meanwhile may be left out. Raises OSError."""
+        locations = (Location(*place[:3]) for place in self.places(checkpoint))
+        for location, message in read_messages(self._log, self._slots, locations):
+            if isinstance(message, OSError):
+                raise message
+            if message is None:
+                # It has moved on, if it was in the log, and is in a slot file.
+                self._in_log.pop(location.token, None)
+            else:
+                yield message
+
+    def _read_log(self, checkpoint: Checkpoint) -> list[Place]:
         """The messages that are in the log and not in the slot files, as far as `checkpoint` says."""
         for number in self._log.numbers():
             file = self._log.open(number) if number > checkpoint.emptied else None
@@ -61,7 +91,7 @@ class Pending:
                         self._in_log[frame.token] = (frame.due, position, frame.token, frame.length)
         return list(self._in_log.values())
 
-    def read_slot(self, slot: int) -> Iterator[Place]:
+    def _read_slot(self, slot: int) -> Iterator[Place]:
         """The messages that are in a slot file alone."""
         found = self._slots.find(slot)
         for damage in found.damaged:
@@ -70,24 +100,6 @@ class Pending:
         for place in found.pending():
             if not (place[2] in self._ended or place[2] in self._in_log):
                 yield place
-
-    def messages(self, checkpoint: Checkpoint) -> Iterator[Message]:
-        """All messages. One that has ended meanwhile may be left out. Raises OSError."""
-        for location, message in read_messages(self._log, self._slots, self._locations(checkpoint)):
-            if isinstance(message, OSError):
-                raise message
-            if message is None:
-                # It has moved on, if it was in the log, and is in a slot file.
-                self._in_log.pop(location.token, None)
-            else:
-                yield message
-
-    def _locations(self, checkpoint: Checkpoint) -> Iterator[Location]:
-        for place in self.read_log(checkpoint):
-            yield Location(*place[:3])
-        for slot in self._slots.present():
-            for place in self.read_slot(slot):
-                yield Location(*place[:3])
 
 
 def read_messages(
