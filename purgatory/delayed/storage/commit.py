@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from purgatory.delayed.storage.frames import CANCELLED, LATER, SOON, encode, end_body, message_body
-from purgatory.delayed.storage.ids import Ended, Ids, Taken, bucket_of, digest
+from purgatory.delayed.storage.ids import IdRecord, Ids, bucket_of, digest
 from purgatory.delayed.storage.requests import Answer, End, IdTaken, Put, Request, Stored
 
 # Bytes of a token.
@@ -26,9 +26,9 @@ class Commit:
         self._salt = salt
         self._ids = ids
         self.data = bytearray()
-        self.notes: list[Taken | Ended] = []
+        self.notes: list[IdRecord] = []
         # What the requests before have changed.
-        self._taken: dict[str, Taken] = {}
+        self._taken: dict[str, IdRecord] = {}
         self._ended: set[int] = set()
         # The random numbers of all tokens are one call of the system.
         puts = sum(isinstance(request, Put) for request in requests)
@@ -59,7 +59,7 @@ class Commit:
                     return IdTaken(f"the id {name!r} belongs to another message that is still to come")
             hashed = digest(name.encode())
             token = token - bucket_of(token) + bucket_of(hashed)
-            self._taken[name] = Taken(token, due, hashed, content)
+            self._taken[name] = IdRecord(token, due, hashed, content)
             self.notes.append(self._taken[name])
         stored = Stored(token, len(self.data))
         self.data += encode(self._salt, SOON if soon else LATER, due, token, message_body(name, payload))
@@ -72,9 +72,9 @@ class Commit:
         if fresh:
             self.data += encode(self._salt, kind, due, token, end_body(named))
             if named or kind is CANCELLED:
-                self.notes.append(Ended(token, due))
+                self.notes.append(IdRecord(token, due))
         return fresh
 
-    def _holder(self, name: str) -> Taken | None:
+    def _holder(self, name: str) -> IdRecord | None:
         found = self._taken.get(name) or self._ids.taken(name)
         return None if found is None or found.token in self._ended else found

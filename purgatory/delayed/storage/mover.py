@@ -13,7 +13,7 @@ from purgatory.delayed.storage.appends import appending
 from purgatory.delayed.storage.checkpoint import Checkpoint
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import ENDS, LATER, SOON, Damage, Frame, Kind, token_of, unhurried
-from purgatory.delayed.storage.ids import Ended, Ids, Taken, record_of
+from purgatory.delayed.storage.ids import IdRecord, Ids, record_of
 from purgatory.delayed.storage.log import Log
 from purgatory.delayed.storage.slots import SlotFiles
 
@@ -141,10 +141,10 @@ class Mover:
         self._set_checkpoint(number, self.checkpoint.emptied)
         self.ids.spread(number)
 
-    def _read(self, number: int, kind: Kind) -> tuple[_Blocks, list[Taken | Ended]]:
+    def _read(self, number: int, kind: Kind) -> tuple[_Blocks, list[IdRecord]]:
         """What a segment has for the slot files: messages of a kind, and ends. And records of ids."""
         blocks = _Blocks(self._slots)
-        records: list[Taken | Ended] = []
+        records: list[IdRecord] = []
         for frame in self.frames(number):
             if frame.kind == kind:
                 blocks.add(frame)
@@ -154,7 +154,7 @@ class Mover:
                 records.append(record)
         return blocks, records
 
-    def _write(self, number: int, blocks: _Blocks, records: Iterable[Taken | Ended], now: int) -> None:
+    def _write(self, number: int, blocks: _Blocks, records: Iterable[IdRecord], now: int) -> None:
         """Write a block (checkpoint, number] to the slot files, and the records of ids."""
         oldest = min(self._log.numbers(), default=number)
 
