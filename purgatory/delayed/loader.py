@@ -92,7 +92,8 @@ class Loader:
     async def withdraw(self, token: int, due: int) -> tuple[Location, float] | None:
         """Take out a message that is due soon, unless it is being delivered or has ended.
 
-        Returns also the seconds until its next attempt. Raises OSError when its slot cannot be read, and PurgatoryClosed when the store is closed meanwhile.
+        Returns also the seconds until its next attempt. Raises OSError when its slot cannot be read, and
+        PurgatoryClosed when the store is closed meanwhile.
         """
         unread = await self.horizon.indexed(self._store.slots.slot_of(due))
         async with self._reading:

@@ -181,11 +181,9 @@ class DelayedMessages:
         store = self._opened()
         due = round(receipt.due * 1000)
         named = receipt.id != f"{receipt.token:016x}"
-        if store.loader.is_soon(due):
-            cancelled = await store.cancel_soon(receipt.token, due, named)
-        else:
-            end = End(CANCELLED, receipt.token, due, named, check=True)
-            cancelled = bool(await store.committer.submit(end))
+        is_soon = store.loader.is_soon(due)
+        end = End(CANCELLED, receipt.token, due, named, check=not is_soon)
+        cancelled = bool(await (store.cancel_soon(end) if is_soon else store.committer.submit(end)))
         self._cancelled += cancelled
         return cancelled
 

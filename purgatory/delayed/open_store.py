@@ -13,7 +13,6 @@ from purgatory._cancellation import part, uninterrupted
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.delivery import Delivery
 from purgatory.delayed.loader import Loader
-from purgatory.delayed.storage.frames import CANCELLED
 from purgatory.delayed.storage.requests import End, StoreFailed
 from purgatory.delayed.storage.store import Store
 from purgatory.errors import own_error
@@ -86,13 +85,13 @@ class OpenStore:
             self.ended.set()
             self._running.cancel()
 
-    async def cancel_soon(self, token: int, due: int, named: bool) -> bool:
-        withdrawn = await self.loader.withdraw(token, due)
+    async def cancel_soon(self, end: End) -> bool:
+        withdrawn = await self.loader.withdraw(end.token, end.due)
         if withdrawn is None:
             return False
         location, seconds = withdrawn
         try:
-            await self.committer.submit(End(CANCELLED, token, due, named))
+            await self.committer.submit(end)
         except (OSError, StoreFailed):
             self.loader.restore(location, seconds)
             raise
