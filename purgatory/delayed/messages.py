@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import os
 import time
@@ -249,10 +248,6 @@ class DelayedMessages:
         await store.ended.wait()
         if store.failure is not None:
             self._opened()
-
-    def _fail(self, error: BaseException) -> None:
-        """A part of the service that uses the store has failed."""
-        self._entered().fail(error, logging.WARNING)
 
     def _entered(self) -> OpenStore:
         if self._store is None:

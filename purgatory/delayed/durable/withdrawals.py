@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from purgatory import DelayedOperation, OperationState, Purgatory
+from purgatory._cancellation import until_done
 from purgatory.delayed.durable.operation import DurableOperation
 from purgatory.delayed.message import Receipt
 from purgatory.delayed.messages import DelayedMessages
@@ -24,7 +25,7 @@ logger = logging.getLogger("purgatory.delayed")
 class Withdrawals:
     """Observes a purgatory. When an operation has ended that is registered with it, it cancels the message.
 
-    `gone` gets the id of each message.
+    `gone` gets the id of each message. A task cancels messages while there are any.
     """
 
     def __init__(
@@ -34,11 +35,10 @@ class Withdrawals:
         self._messages = messages
         self._gone = gone
         self._receipts: deque[Receipt] = deque()
-        self._changed = asyncio.Event()
-        self.closing = False
+        self._withdrawing: asyncio.Task[None] | None = None
 
     def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
-        if not isinstance(operation, DurableOperation) or operation._registry is not self or self.closing:
+        if not isinstance(operation, DurableOperation) or operation._registry is not self:
             return
         if self._purgatory.closing and _ends_by_closing(operation, timing):
             # It comes back at the next start.
@@ -52,21 +52,19 @@ class Withdrawals:
 
     def add(self, receipt: Receipt) -> None:
         self._receipts.append(receipt)
-        self._changed.set()
+        if self._withdrawing is None or self._withdrawing.done():
+            name = f"{self._messages.purgatory.name} withdrawals"
+            self._withdrawing = asyncio.create_task(self._withdraw(), name=name)
 
-    def close(self) -> None:
-        """Let `run` end when it has cancelled what was added so far."""
-        self.closing = True
-        self._changed.set()
+    async def finish(self) -> None:
+        """Return when the messages of all operations that have ended are cancelled, or cannot be."""
+        if self._withdrawing is not None and (cancelled := await until_done(self._withdrawing)):
+            raise cancelled
 
-    async def run(self) -> None:
-        while self._receipts or not self.closing:
-            if self._receipts:
-                batch = [self._receipts.popleft() for _ in range(min(len(self._receipts), _BATCH))]
-                await asyncio.gather(*map(self._cancel, batch))
-            else:
-                self._changed.clear()
-                await self._changed.wait()
+    async def _withdraw(self) -> None:
+        while self._receipts:
+            batch = [self._receipts.popleft() for _ in range(min(len(self._receipts), _BATCH))]
+            await asyncio.gather(*map(self._cancel, batch))
 
     async def _cancel(self, receipt: Receipt) -> None:
         try:
