@@ -5,14 +5,10 @@ from __future__ import annotations
 import secrets
 from array import array
 from collections.abc import Sequence
-from typing import Final
 
 from purgatory.delayed.storage.frames import CANCELLED, LATER, SOON, encode, end_body, message_body
 from purgatory.delayed.storage.ids import IdRecord, Ids, bucket_of, digest
 from purgatory.delayed.storage.requests import Answer, End, IdTaken, Put, Request, Stored
-
-# Bytes of a token.
-_TOKEN: Final = 8
 
 
 class Commit:
@@ -31,8 +27,7 @@ class Commit:
         self._taken: dict[str, IdRecord] = {}
         self._ended: set[int] = set()
         # The random numbers of all tokens are one call of the system.
-        puts = sum(isinstance(request, Put) for request in requests)
-        self._tokens = iter(array("Q", secrets.randbits(_TOKEN * 8 * puts).to_bytes(_TOKEN * puts, "little")))
+        self._tokens = iter(array("Q", secrets.token_bytes(8 * len(requests))))
         self._answers: list[Answer] = [
             self._put(request) if isinstance(request, Put) else self._end(request) for request in requests
         ]

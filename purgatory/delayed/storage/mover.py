@@ -81,9 +81,11 @@ class Mover:
         self._ahead = (0, 0)
 
     def move(self, through: int, now: int) -> None:
-        """Move what is due later, up to the segment `through`."""
+        """Move what is due later, and what has ended, up to the segment `through`."""
         for number in range(self.checkpoint.spread + 1, through + 1):
-            self._spread(number, now)
+            self._write(number, *self._read(number, LATER), now)
+            self._set_checkpoint(number, self.checkpoint.emptied)
+            self.ids.spread(number)
 
     def move_soon(self, through: int, before: int) -> None:
         """Move what is in slots below `before` ahead of the rest, up to the segment `through`.
@@ -134,12 +136,6 @@ class Mover:
                 self._report(f"segment {number} of the log", frame)
             else:
                 yield frame
-
-    def _spread(self, number: int, now: int) -> None:
-        """Write what is due later, and what has ended, from the next segment to the slot files."""
-        self._write(number, *self._read(number, LATER), now)
-        self._set_checkpoint(number, self.checkpoint.emptied)
-        self.ids.spread(number)
 
     def _read(self, number: int, kind: Kind) -> tuple[_Blocks, list[IdRecord]]:
         """What a segment has for the slot files: messages of a kind, and ends. And records of ids."""

@@ -189,16 +189,14 @@ class Store:
         soon any more, because the clock was wrong. Otherwise each opening would read it again.
         """
         spread, emptied = self.mover.checkpoint
+        self.log.remove_left_over()
+        self.log.remove_oldest(emptied, needed=())
         numbers = self.log.numbers()
         self.log.go_on_after(max([spread, *numbers]))
-        self.log.remove_left_over()
         for number in numbers:
-            if number <= emptied:
-                self.log.remove(number)
-            elif not self.log.size(number):
+            if not self.log.size(number):
                 words = "a crash came before its first message was stored, or its messages are lost"
                 logger.warning("%s: segment %d of the log is empty: %s", self.path, number, words)
-        numbers = [number for number in numbers if number > emptied]
         # A move to the slot files that a crash has ended must be finished: see `Mover.move_all`.
         moving = bool(numbers) and spread > numbers[-1]
         agenda = None
