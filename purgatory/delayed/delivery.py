@@ -122,8 +122,8 @@ class Delivery:
             await asyncio.sleep(0)
 
     async def _try(self, message: Message) -> None:
-        if self.loader.is_early(message):
-            self.loader.put_back(message)
+        # The wall clock may be set back while a message waits for a worker.
+        if self.loader.room.put_off(message):
             return
         try:
             with Foreign("deliver"):
@@ -160,7 +160,7 @@ class Delivery:
                 return
         words = "message %r failed, and is tried again in %g s: %s"
         logger.warning(words, message.id, seconds, safe_repr(error))
-        self.loader.wait_again(message, seconds)
+        self.loader.room.fail(message, seconds)
 
     def _end(self, message: Message) -> None:
         self.committer.note(message)

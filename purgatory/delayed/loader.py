@@ -65,7 +65,7 @@ class Loader:
         # By token, since when a message cannot be read.
         self._unreadable: dict[int, float] = {}
         self._closed = False
-        self.room = WaitingRoom(purgatory, clock, due, self.put_back, self._changed.set)
+        self.room = WaitingRoom(purgatory, clock, due, self._put, self._changed.set)
         self.horizon = Horizon(self._threads, self._agenda, self._lifetimes, clock, seal, self._changed.set)
         # The difference between the wall clock and the loop's clock, at the last look.
         self._offset = clock() - self._loop.time()
@@ -115,20 +115,6 @@ class Loader:
             self.room.wait_again(location, seconds)
         else:
             self._put(location)
-
-    def wait_again(self, message: Message, seconds: float) -> None:
-        self.room.left(message)
-        self.room.wait_again(message._replace(failures=message.failures + 1).location, seconds)
-
-    def is_early(self, message: Message) -> bool:
-        """Whether the wall clock was set back while a message has waited for a worker."""
-        # A message that was tried once has been due. Its next attempt follows the loop's clock.
-        return not message.failures and self._clock() < message.due / 1000
-
-    def put_back(self, message: Message) -> None:
-        """Take a message out of memory until it is read again before it is due."""
-        self.room.left(message)
-        self._put(message.location)
 
     def ended(self, message: Message | Location) -> None:
         """Forget a message that was delivered, cancelled, set aside or lost."""

@@ -46,16 +46,16 @@ class WaitingRoom:
     """Messages that wait in a purgatory. While a message waits for another attempt, its payload is on the
     disk only. The other payloads are in memory.
 
-    `due` gets each message at its time, and since when it is due, in seconds since the epoch. `early` gets a
-    message whose time is far away again, because the wall clock was set back: it would take the room of
-    others for long. `changed` is called when there is something to read again, when there is room again, and
-    when the first message comes.
+    `due` gets each message at its time, and since when it is due, in seconds since the epoch. `early` gets
+    where a message is whose time is far away again, because the wall clock was set back: it would take the
+    room of others for long. `changed` is called when there is something to read again, when there is room
+    again, and when the first message comes.
     """
 
     purgatory: Purgatory
     clock: Callable[[], float]
     due: Callable[[Message, float], None]
-    early: Callable[[Message], None]
+    early: Callable[[Location], None]
     changed: Callable[[], None]
 
     def __post_init__(self) -> None:
@@ -91,6 +91,20 @@ class WaitingRoom:
         else:
             self._wait(message, message.due / 1000 - self.clock())
 
+    def put_off(self, message: Message) -> bool:
+        """Let a message wait again if it is early. False if it is due."""
+        seconds = message.due / 1000 - self.clock()
+        # A message that was tried once has been due. Its next attempt follows the loop's clock.
+        if message.failures or seconds <= 0:
+            return False
+        if seconds <= schedule.AHEAD / 1000:
+            # The wall clock made a small step back, or goes more slowly than the loop's clock.
+            self._wait(message, seconds)
+        else:
+            self.left(message)
+            self.early(message.location)
+        return True
+
     def left(self, message: Message) -> None:
         self.loaded -= 1
         self._bytes -= len(message.payload)
@@ -98,6 +112,11 @@ class WaitingRoom:
         if self.starved and self.loaded <= _MESSAGES // 2:
             self.starved = False
             self.changed()
+
+    def fail(self, message: Message, seconds: float) -> None:
+        """Let a message whose delivery has failed wait for another attempt."""
+        self.left(message)
+        self.wait_again(message._replace(failures=message.failures + 1).location, seconds)
 
     def wait_again(self, location: Location, seconds: float) -> None:
         """Let a message wait on the disk until it is read again."""
@@ -136,21 +155,15 @@ class WaitingRoom:
                     operation.reschedule(seconds)
                 else:
                     operation.cancel()
-                    self.early(operation.message)
+                    self.put_off(operation.message)
 
     def _wait(self, message: Message | Location, seconds: float) -> None:
         operation = WaitingMessage(message, seconds, self._expired)
         self.purgatory.try_complete_else_watch(operation, (message.token,))
 
     def _expired(self, message: Message | Location) -> None:
-        seconds = message.due / 1000 - self.clock()
         if isinstance(message, Location):
             self._again[message.token] = message
             self.changed()
-        elif seconds > schedule.AHEAD / 1000:
-            self.early(message)
-        elif seconds > 0:
-            # The wall clock made a small step back, or goes more slowly than the loop's clock.
-            self._wait(message, seconds)
-        else:
+        elif not self.put_off(message):
             self.due(message, message.due / 1000)
