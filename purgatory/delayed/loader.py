@@ -13,7 +13,6 @@ import anyio
 
 from purgatory import Purgatory
 from purgatory.delayed import schedule
-from purgatory.delayed.file_lifetimes import FileLifetimes
 from purgatory.delayed.horizon import Horizon
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.storage.dead_letters import DeadLetter
@@ -54,7 +53,6 @@ class Loader:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._threads = Threads(store)
-        self._lifetimes = FileLifetimes(self._threads)
         self._agenda = store.agenda
         # By token, the messages that are read next.
         self._next: dict[int, Location] = {}
@@ -66,7 +64,7 @@ class Loader:
         self._unreadable: dict[int, float] = {}
         self._closed = False
         self.room = WaitingRoom(purgatory, clock, due, self._put, self._changed.set)
-        self.horizon = Horizon(self._threads, self._agenda, self._lifetimes, clock, seal, self._changed.set)
+        self.horizon = Horizon(self._threads, self._agenda, clock, seal, self._changed.set)
         # The difference between the wall clock and the loop's clock, at the last look.
         self._offset = clock() - self._loop.time()
 
@@ -77,7 +75,7 @@ class Loader:
         self.horizon.log_has_grown()
         if not put.soon:
             return
-        self._lifetimes.add_message(home_of(stored.position))
+        self.horizon.begun(home_of(stored.position))
         if put.due <= self._now() + schedule.AHEAD and self.room.is_open and not self._closed:
             self.room.park(Message(stored.token, put.due, put.name, put.payload, stored.position))
         else:
@@ -119,7 +117,7 @@ class Loader:
     def ended(self, message: Message | Location) -> None:
         """Forget a message that was delivered, cancelled, set aside or lost."""
         self._unreadable.pop(message.token, None)
-        self._lifetimes.ended(message)
+        self.horizon.ended(message)
 
     async def read_ahead(self) -> None:
         """Park messages a second before they are due, until it is cancelled."""
