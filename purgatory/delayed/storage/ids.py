@@ -13,8 +13,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from purgatory.delayed.storage.appends import Append
-from purgatory.delayed.storage.disk import Disk
+from purgatory.delayed.storage.disk import Append, Disk
 from purgatory.delayed.storage.frames import CANCELLED, ENDS, Frame, parse_body
 
 # Token, due time in ms, hash of the id, digest of the payload, segment of the log. Hash and digest are 0 when

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from purgatory.delayed import schedule
-from purgatory.delayed.storage.appends import appending
 from purgatory.delayed.storage.checkpoint import Checkpoint
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import ENDS, LATER, SOON, Damage, Frame, Kind, token_of, unhurried
@@ -95,7 +94,7 @@ class Mover:
         """
         for number in range(self.checkpoint.spread + 1, through + 1):
             blocks, _ = self._read(number, LATER)
-            with appending(self._disk) as append:
+            with self._disk.appending() as append:
                 # `move` will use the same numbers.
                 self._slots.write(number, number - 1, blocks.of(range(before)), append)
         self._ahead = (through, before)
@@ -160,7 +159,7 @@ class Mover:
             return late and not self._slots.exists(self._slots.slot_of(due))
 
         by_slot = blocks.of(self._slots_of(number))
-        with appending(self._disk) as append:
+        with self._disk.appending() as append:
             self._slots.write(number, self.checkpoint.spread, by_slot, append)
             self.ids.add(records, number, over, append)
 

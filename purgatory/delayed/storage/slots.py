@@ -7,8 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from purgatory.delayed import schedule
-from purgatory.delayed.storage.appends import Append
-from purgatory.delayed.storage.disk import Disk, File
+from purgatory.delayed.storage.disk import Append, Disk, File
 from purgatory.delayed.storage.frames import BLOCK, ENDS, MESSAGES, Damage, encode, scan
 from purgatory.delayed.storage.index import Found
 

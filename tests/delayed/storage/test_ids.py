@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from purgatory.delayed.storage.appends import appending
 from purgatory.delayed.storage.ids import IdRecord, Ids, Over, bucket_of, digest
 from tests.delayed.storage.simulated_disk import SimulatedDisk
 
@@ -30,7 +29,7 @@ def ids(disk: SimulatedDisk) -> Ids:
 def add(
     ids: Ids, records: Iterable[IdRecord], segment: int = 1, over: Over = lambda due, segment: False
 ) -> None:
-    with appending(ids._disk) as append:
+    with ids._disk.appending() as append:
         ids.add(records, segment, over, append)
 
 
