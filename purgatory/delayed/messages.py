@@ -19,8 +19,7 @@ from purgatory import Purgatory
 from purgatory._cancellation import uninterrupted
 from purgatory.delayed.delivery import Deliver, Delivery, check_function
 from purgatory.delayed.message import Message, PendingMessage, Receipt
-from purgatory.delayed.open_store import OpenStore
-from purgatory.delayed.statistics import DelayedStatistics
+from purgatory.delayed.open_store import DelayedStatistics, OpenStore
 from purgatory.delayed.storage.dead_letters import DeadLetter
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import CANCELLED, MAX_PAYLOAD
@@ -93,8 +92,6 @@ class DelayedMessages:
         self._clock = clock
         self._disk = Disk() if disk is None else disk
         self._new_delivery = partial(Delivery, deliver, workers, attempts, backoff)
-        self._scheduled = 0
-        self._cancelled = 0
         self._store: OpenStore | None = None
 
     def __repr__(self) -> str:
@@ -166,7 +163,7 @@ class DelayedMessages:
         put = Put(due, id, payload, store.loader.is_soon(due), store.delivery.under_way)
         answer = await store.committer.submit(put)
         assert isinstance(answer, Stored)
-        self._scheduled += not answer.repeated
+        store.scheduled += not answer.repeated
         return Message(answer.token, due, id, b"").receipt
 
     async def cancel(self, receipt: Receipt) -> bool:
@@ -183,7 +180,7 @@ class DelayedMessages:
         is_soon = store.loader.is_soon(due)
         end = End(CANCELLED, receipt.token, due, named, check=not is_soon)
         cancelled = bool(await (store.cancel_soon(end) if is_soon else store.committer.submit(end)))
-        self._cancelled += cancelled
+        store.cancelled += cancelled
         return cancelled
 
     async def find(self, id: str) -> Receipt | None:
@@ -220,21 +217,7 @@ class DelayedMessages:
 
     def statistics(self) -> DelayedStatistics:
         """What was counted so far. Raises PurgatoryNotOpen before the store was opened."""
-        store = self._entered()
-        next_due = store.delivery.next_due
-        return DelayedStatistics(
-            scheduled=self._scheduled,
-            delivered=store.delivery.delivered,
-            cancelled=self._cancelled,
-            failures=store.delivery.failures,
-            dead=store.delivery.dead,
-            retrying=store.loader.room.retrying,
-            waiting=store.delivery.waiting,
-            lag_seconds=0.0 if next_due is None else max(0.0, self._clock() - next_due),
-            log_bytes=store.store.log.written,
-            slot_bytes=store.store.slots.written,
-            failed=int(store.failure is not None),
-        )
+        return self._entered().statistics()
 
     async def failed(self) -> None:
         """Wait until the store fails, and raise StoreFailed. Return when it is closed without that.

@@ -20,6 +20,29 @@ from purgatory.errors import own_error
 logger = logging.getLogger("purgatory.delayed")
 
 
+@dataclass(frozen=True, slots=True)
+class DelayedStatistics:
+    """Counts since the store was opened, and gauges of now.
+
+    `scheduled`, `delivered`, `cancelled` and `dead` count messages; `failures` counts deliveries that raised.
+    `retrying` messages wait for another attempt. `waiting` messages are due and wait for a worker, the first
+    one for `lag_seconds`. `log_bytes` and `slot_bytes` were written to the log and to the slot files.
+    `failed` is 1 when the store has failed and delivers nothing more, else 0.
+    """
+
+    scheduled: int
+    delivered: int
+    cancelled: int
+    failures: int
+    dead: int
+    retrying: int
+    waiting: int
+    lag_seconds: float
+    log_bytes: int
+    slot_bytes: int
+    failed: int
+
+
 @dataclass(eq=False, repr=False)
 class OpenStore:
     """Writes, loads and delivers the messages of `store`, from now until `close`. `thread` writes the log.
@@ -43,6 +66,8 @@ class OpenStore:
         )
         self.committer = Committer(self.store, self.thread, self.loader, self.fail)
         self.delivery = self.new_delivery(self.loader, self.committer)
+        self.scheduled = 0
+        self.cancelled = 0
         self.is_open = True
         self.failure: BaseException | None = None
         self.ended = asyncio.Event()
@@ -101,6 +126,22 @@ class OpenStore:
             raise
         self.loader.ended(location)
         return True
+
+    def statistics(self) -> DelayedStatistics:
+        next_due = self.delivery.next_due
+        return DelayedStatistics(
+            scheduled=self.scheduled,
+            delivered=self.delivery.delivered,
+            cancelled=self.cancelled,
+            failures=self.delivery.failures,
+            dead=self.delivery.dead,
+            retrying=self.loader.room.retrying,
+            waiting=self.delivery.waiting,
+            lag_seconds=0.0 if next_due is None else max(0.0, self.clock() - next_due),
+            log_bytes=self.store.log.written,
+            slot_bytes=self.store.slots.written,
+            failed=int(self.failure is not None),
+        )
 
     async def close(self, exception: BaseException | None, seconds: float | None) -> None:
         """Wait `seconds` for deliveries, or not after an `exception`; cancel them; close the store."""
