@@ -139,21 +139,18 @@ class Committer:
                 self._plan()
             return
         error = own_error(error, "the disk")
-        if isinstance(error, OSError):
-            self._postpone(batch)
-        else:
+        no_room = isinstance(error, OSError)
+        if not no_room:
             self.failed(error)
-        for _, waiter in batch:
-            if isinstance(waiter, asyncio.Future) and not waiter.done():
-                # Each task raises one of its own, because raising adds to the traceback.
-                waiter.set_exception(copy(error))
-
-    def _postpone(self, batch: list[_Waiting]) -> None:
-        """Keep the notes of a batch that found no room. Their messages can be forgotten, which makes room."""
         for request, waiter in batch:
-            if isinstance(waiter, Message):
-                self.loader.ended(waiter)
-            if isinstance(request, End) and not isinstance(waiter, asyncio.Future):
+            if isinstance(waiter, asyncio.Future):
+                if not waiter.done():
+                    # Each task raises one of its own, because raising adds to the traceback.
+                    waiter.set_exception(copy(error))
+            elif no_room and isinstance(request, End):
                 self._postponed.append(request)
+                if waiter is not None:
+                    # The message can be forgotten, which makes room.
+                    self.loader.ended(waiter)
         if self._postponed:
             self._plan(schedule.FULL_DISK)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from copy import copy
+from dataclasses import dataclass
 from math import inf
 from typing import Final, TypeVar
 
@@ -34,26 +35,24 @@ _BYTES: Final = 1 << 23
 logger = logging.getLogger("purgatory.delayed")
 
 
+@dataclass(eq=False, repr=False)
 class Loader:
     """Knows where the messages are that are due soon. Reads them, and parks them in a purgatory.
 
     A new message whose slot is soon goes to the agenda at once. The messages of a slot file go there when the
-    `horizon` passes their slot.
+    `horizon` passes their slot. For `due` see `WaitingRoom`, and for `seal` see `Horizon`.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        purgatory: Purgatory,
-        clock: Callable[[], float],
-        due: Callable[[Message, float], None],
-        seal: Callable[[], Awaitable[int]],
-    ) -> None:
-        self._store = store
-        self._clock = clock
+    store: Store
+    purgatory: Purgatory
+    clock: Callable[[], float]
+    due: Callable[[Message, float], None]
+    seal: Callable[[], Awaitable[int]]
+
+    def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._threads = Threads(store)
-        self._agenda = store.agenda
+        self._threads = Threads(self.store)
+        self._agenda = self.store.agenda
         # By token, the messages that are read next.
         self._next: dict[int, Location] = {}
         # Held while messages are between the agenda and the purgatory.
@@ -62,21 +61,20 @@ class Loader:
         self._changed = asyncio.Event()
         # By token, since when a message cannot be read.
         self._unreadable: dict[int, float] = {}
-        self._closed = False
-        self.room = WaitingRoom(purgatory, clock, due, self._put, self._changed.set)
-        self.horizon = Horizon(self._threads, self._agenda, clock, seal, self._changed.set)
+        self.room = WaitingRoom(self.purgatory, self.clock, self.due, self._put, self._changed.set)
+        self.horizon = Horizon(self._threads, self._agenda, self.clock, self.seal, self._changed.set)
         # The difference between the wall clock and the loop's clock, at the last look.
-        self._offset = clock() - self._loop.time()
+        self._offset = self.clock() - self._loop.time()
 
     def is_soon(self, due: int) -> bool:
-        return self._store.slots.slot_of(due) < self.horizon.slot
+        return self.store.slots.slot_of(due) < self.horizon.slot
 
     def stored(self, put: Put, stored: Stored) -> None:
         self.horizon.log_has_grown()
         if not put.soon:
             return
         self.horizon.begun(home_of(stored.position))
-        if put.due <= self._now() + schedule.AHEAD and self.room.is_open and not self._closed:
+        if put.due <= self._now() + schedule.AHEAD and self.room.is_open and not self._threads.closed:
             self.room.park(Message(stored.token, put.due, put.name, put.payload, stored.position))
         else:
             self._put(Location(put.due, stored.position, stored.token))
@@ -93,10 +91,10 @@ class Loader:
         Returns also the seconds until its next attempt. Raises OSError when its slot cannot be read, and
         PurgatoryClosed when the store is closed meanwhile.
         """
-        unread = await self.horizon.indexed(self._store.slots.slot_of(due))
+        unread = await self.horizon.indexed(self.store.slots.slot_of(due))
         async with self._reading:
-            if self._closed:
-                raise PurgatoryClosed(f"{self._store.path} has been closed")
+            if self._threads.closed:
+                raise PurgatoryClosed(f"{self.store.path} has been closed")
             withdrawn = self.room.withdraw(token)
             if withdrawn is None:
                 found = self._next.pop(token, None) or self._agenda.remove(due, token)
@@ -107,7 +105,7 @@ class Loader:
         return withdrawn
 
     def restore(self, location: Location, seconds: float) -> None:
-        if self._closed:
+        if self._threads.closed:
             return
         if location.failures:
             self.room.wait_again(location, seconds)
@@ -155,7 +153,7 @@ class Loader:
             if not self._next:
                 return False
             places = list(self._next.values())
-            reads = await self._threads.read(self._store.read, places)
+            reads = await self._threads.read(self.store.read, places)
             for location, read in zip(places, reads, strict=False):
                 del self._next[location.token]
                 if isinstance(read, OSError):
@@ -176,19 +174,19 @@ class Loader:
             self.room.wait_again(location, schedule.UNREADABLE)
         else:
             words = "%s: a message due at %d was lost: it cannot be read"
-            logger.error(words, self._store.path, location.due)
+            logger.error(words, self.store.path, location.due)
             self.ended(location)
 
     def _follow_clock(self) -> None:
         """When the wall clock was set, let all messages in memory follow it."""
-        offset = self._clock() - self._loop.time()
+        offset = self.clock() - self._loop.time()
         if abs(offset - self._offset) >= schedule.STEP:
             self._offset = offset
             self.horizon.early.set()
             self.room.follow_clock()
 
     async def set_aside(self, message: Message, reason: str) -> None:
-        await self._threads.move(self._store.dead_letters.add, message, reason)
+        await self._threads.move(self.store.dead_letters.add, message, reason)
 
     async def pieces(self, listing: Iterator[M]) -> AsyncIterator[list[M]]:
         """What is read from whole files, up to 1,000 messages or 8 MiB at a time."""
@@ -198,12 +196,11 @@ class Loader:
     async def close(self) -> None:
         """End the threads after the calls that they have. The messages stay on the disk."""
         async with self._reading:
-            self._closed = True
             self.horizon.close()
         await self._threads.close()
 
     def _now(self) -> int:
-        return int(self._clock() * 1000)
+        return int(self.clock() * 1000)
 
 
 def _piece(listing: Iterator[M]) -> list[M]:

@@ -82,7 +82,7 @@ class DurableOperations:
         self._registered: dict[str, _Operation] = {}
         # The ids of messages in whose place another one came: a crash may leave both.
         self._replaced: set[str] = set()
-        self._withdrawals = Withdrawals(purgatory, self.messages, self._forget)
+        self._withdrawals = Withdrawals(purgatory, self.messages, self._registered)
         self._restored = asyncio.Event()
         self._closed = asyncio.Event()
 
@@ -265,7 +265,4 @@ class DurableOperations:
                 if operation.deadline is not None:
                     timeout = operation.deadline - asyncio.get_running_loop().time()
                 await self._write(operation, *self._message(operation, operation.keys, timeout, replaces=id))
-        self._forget(id)
-
-    def _forget(self, id: str) -> None:
         self._registered.pop(id, None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -22,25 +23,25 @@ _BATCH: Final = 1_000
 logger = logging.getLogger("purgatory.delayed")
 
 
+@dataclass(eq=False, repr=False)
 class Withdrawals:
     """Observes a purgatory. When an operation has ended that is registered with it, it cancels the message.
 
-    `gone` gets the id of each message. A task cancels messages while there are any.
+    Operations are `registered` by the id of their message. A task cancels messages while there are any.
     """
 
-    def __init__(
-        self, purgatory: Purgatory, messages: DelayedMessages, gone: Callable[[str], object]
-    ) -> None:
-        self._purgatory = purgatory
-        self._messages = messages
-        self._gone = gone
+    purgatory: Purgatory
+    messages: DelayedMessages
+    registered: dict[str, DurableOperation[Any]]
+
+    def __post_init__(self) -> None:
         self._receipts: deque[Receipt] = deque()
         self._withdrawing: asyncio.Task[None] | None = None
 
     def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
         if not isinstance(operation, DurableOperation) or operation._registry is not self:
             return
-        if self._purgatory.closing and _ends_by_closing(operation, timing):
+        if self.purgatory.closing and _ends_by_closing(operation, timing):
             # It comes back at the next start.
             return
         operation._over = True
@@ -53,7 +54,7 @@ class Withdrawals:
     def add(self, receipt: Receipt) -> None:
         self._receipts.append(receipt)
         if self._withdrawing is None or self._withdrawing.done():
-            name = f"{self._messages.purgatory.name} withdrawals"
+            name = f"{self.messages.purgatory.name} withdrawals"
             self._withdrawing = asyncio.create_task(self._withdraw(), name=name)
 
     async def finish(self) -> None:
@@ -68,13 +69,13 @@ class Withdrawals:
 
     async def _cancel(self, receipt: Receipt) -> None:
         try:
-            if await self._messages.cancel(receipt):
-                self._gone(receipt.id)
+            if await self.messages.cancel(receipt):
+                self.registered.pop(receipt.id, None)
             # Otherwise it is about to be delivered.
         except Exception as error:
             logger.error(
                 "%s: an operation has ended, and comes back after a restart before %s: %s",
-                self._messages.path,
+                self.messages.path,
                 datetime.fromtimestamp(receipt.due, UTC),
                 error,
             )

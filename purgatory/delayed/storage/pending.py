@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from typing import Final
 
 from purgatory.delayed.message import Location, Message
@@ -18,6 +19,7 @@ from purgatory.delayed.storage.slots import SlotFiles
 _OPEN: Final = 16
 
 
+@dataclass(eq=False, repr=False)
 class Pending:
     """Reads what is pending in a directory that may be in use.
 
@@ -30,17 +32,12 @@ class Pending:
     there are.
     """
 
-    def __init__(
-        self,
-        log: Log,
-        slots: SlotFiles,
-        report: Callable[[str, Damage], None],
-        progress: Callable[[int, int], None] = lambda read, total: None,
-    ) -> None:
-        self._log = log
-        self._slots = slots
-        self._report = report
-        self._progress = progress
+    log: Log
+    slots: SlotFiles
+    report: Callable[[str, Damage], None]
+    progress: Callable[[int, int], None] = lambda read, total: None
+
+    def __post_init__(self) -> None:
         self.segments = 0
         self.log_bytes = 0
         self.slot_files = 0
@@ -51,16 +48,16 @@ class Pending:
     def places(self, checkpoint: Checkpoint) -> Iterator[Place]:
         """Where all messages are."""
         yield from self._read_log(checkpoint)
-        slots = self._slots.present()
+        slots = self.slots.present()
         self.slot_files = len(slots)
         for number, slot in enumerate(slots):
-            self._progress(number, len(slots))
+            self.progress(number, len(slots))
             yield from self._read_slot(slot)
 
     def messages(self, checkpoint: Checkpoint) -> Iterator[Message]:
         """All messages. One that has ended meanwhile may be left out. Raises OSError."""
         locations = (Location(*place[:3]) for place in self.places(checkpoint))
-        for location, message in read_messages(self._log, self._slots, locations):
+        for location, message in read_messages(self.log, self.slots, locations):
             if isinstance(message, OSError):
                 raise message
             if message is None:
@@ -71,18 +68,18 @@ class Pending:
 
     def _read_log(self, checkpoint: Checkpoint) -> list[Place]:
         """The messages that are in the log and not in the slot files, as far as `checkpoint` says."""
-        for number in self._log.numbers():
-            file = self._log.open(number) if number > checkpoint.emptied else None
+        for number in self.log.numbers():
+            file = self.log.open(number) if number > checkpoint.emptied else None
             if file is None:
                 # It has just been removed, or is about to be.
                 continue
             self.segments += 1
             self.log_bytes += file.size
             with closing(file):
-                for frame in scan(self._log.salt, file.read):
+                for frame in scan(self.log.salt, file.read):
                     if isinstance(frame, Damage):
                         if frame.end < file.size:
-                            self._report(f"segment {number} of the log", frame)
+                            self.report(f"segment {number} of the log", frame)
                     elif frame.kind in ENDS:
                         self._ended.add(frame.token)
                         self._in_log.pop(frame.token, None)
@@ -93,10 +90,10 @@ class Pending:
 
     def _read_slot(self, slot: int) -> Iterator[Place]:
         """The messages that are in a slot file alone."""
-        found = self._slots.find(slot)
+        found = self.slots.find(slot)
         for damage in found.damaged:
             if damage.end < found.size:
-                self._report(f"the file of slot {slot}", damage)
+                self.report(f"the file of slot {slot}", damage)
         for place in found.pending():
             if not (place[2] in self._ended or place[2] in self._in_log):
                 yield place
