@@ -155,7 +155,7 @@ class WaitingRoom:
                     operation.reschedule(seconds)
                 else:
                     operation.cancel()
-                    self.put_off(operation.message)
+                    self._expired(operation.message)
 
     def _wait(self, message: Message | Location, seconds: float) -> None:
         operation = WaitingMessage(message, seconds, self._expired)

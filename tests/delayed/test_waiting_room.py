@@ -48,3 +48,16 @@ async def test_a_message_waits_again_when_the_clock_went_back_by_less_than_the_t
     [(due, at)] = left
     assert due is message
     assert 0 <= at - (BEGIN + 0.3) < 0.002
+
+
+async def test_a_message_is_due_when_the_clock_is_set_forward_as_it_follows_the_clock_back() -> None:
+    left: list[Message] = []
+    times = iter([BEGIN, BEGIN - 10, BEGIN + 1])
+    async with Purgatory() as purgatory:
+        room = WaitingRoom(
+            purgatory, lambda: next(times), lambda message, _: left.append(message), print, lambda: None
+        )
+        message = Message(1, round((BEGIN + 0.3) * 1000), None, b"payload")
+        room.park(message)
+        room.follow_clock()
+    assert left == [message]
