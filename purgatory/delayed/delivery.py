@@ -55,8 +55,8 @@ class Delivery:
     committer: Committer
 
     def __post_init__(self) -> None:
-        # Each with the time since which it is due.
-        self._waiting: deque[tuple[Message, float]] = deque()
+        # The messages that wait for a worker, and since when each is due.
+        self.waiting: deque[tuple[Message, float]] = deque()
         # By token, the ids of the messages that are being delivered.
         self.under_way: dict[int, str] = {}
         # How many attempts wait for a worker; when closing, also one for each worker.
@@ -69,13 +69,13 @@ class Delivery:
     def due(self, message: Message, since: float) -> None:
         """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
         if not self.closing:
-            self._waiting.append((message, since))
+            self.waiting.append((message, since))
             self._signals.release()
 
     def close(self) -> None:
         """Take no more messages. The messages that wait for a worker stay on the disk."""
         self.closing = True
-        self._waiting.clear()
+        self.waiting.clear()
         for _ in range(self.workers):
             self._signals.release()
 
@@ -91,15 +91,10 @@ class Delivery:
             await asyncio.wait([running], timeout=None if seconds is None else seconds - patience)
 
     @property
-    def waiting(self) -> int:
-        """How many messages wait for a worker. Any thread may ask."""
-        return len(self._waiting)
-
-    @property
     def next_due(self) -> float | None:
-        """Since when the first of them is due, in seconds since the epoch. Any thread may ask."""
+        """Since when the first message waits for a worker, in seconds since the epoch. Any thread may ask."""
         try:
-            return self._waiting[0][1]
+            return self.waiting[0][1]
         except IndexError:
             return None
 
@@ -112,7 +107,7 @@ class Delivery:
             await self._signals.acquire()
             if self.closing:
                 return
-            message, _ = self._waiting.popleft()
+            message, _ = self.waiting.popleft()
             self.under_way[message.token] = message.id
             try:
                 await self._try(message)
@@ -149,7 +144,8 @@ class Delivery:
         seconds = min(self.backoff * 2.0 ** min(message.failures, 1000), schedule.LONGEST_BACKOFF)
         if message.failures + 1 >= self.attempts:
             try:
-                await self.loader.set_aside(message, safe_repr(error))
+                add = self.loader.store.dead_letters.add
+                await self.loader.threads.move(add, message, safe_repr(error))
             except OSError as full:
                 logger.error("message %r cannot be set aside, and is tried again: %s", message.id, full)
                 seconds = schedule.LONGEST_BACKOFF

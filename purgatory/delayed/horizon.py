@@ -15,8 +15,7 @@ import anyio
 
 from purgatory.delayed import schedule
 from purgatory.delayed.message import Location, Message
-from purgatory.delayed.storage.agenda import Agenda
-from purgatory.delayed.storage.index import home_of
+from purgatory.delayed.storage.agenda import Agenda, home_of
 from purgatory.delayed.threads import Threads
 
 A = TypeVarTuple("A")
@@ -76,14 +75,11 @@ class Horizon:
         # A slot file is not read while it is written: its end would look torn.
         self._files = asyncio.Lock()
 
-    def log_has_grown(self) -> None:
-        """Come early if the log is long."""
+    def stored(self, segment: int, soon: bool) -> None:
+        """Count a new message if it is soon. Move on early if the log is long."""
+        self._segments[segment] += soon
         if self._store.log.written >= self._spread_at:
             self.early.set()
-
-    def begun(self, segment: int) -> None:
-        """Count a new message that stays in the log."""
-        self._segments[segment] += 1
 
     def ended(self, message: Message | Location) -> None:
         """Count a message no longer, because it was delivered, cancelled, set aside or lost."""

@@ -16,8 +16,8 @@ from purgatory import Purgatory
 from purgatory.delayed import schedule
 from purgatory.delayed.horizon import Horizon
 from purgatory.delayed.message import Location, Message
+from purgatory.delayed.storage.agenda import home_of
 from purgatory.delayed.storage.dead_letters import DeadLetter
-from purgatory.delayed.storage.index import home_of
 from purgatory.delayed.storage.requests import Put, Stored
 from purgatory.delayed.storage.store import Store
 from purgatory.delayed.threads import Threads
@@ -51,7 +51,7 @@ class Loader:
 
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._threads = Threads(self.store)
+        self.threads = Threads(self.store)
         self._agenda = self.store.agenda
         # By token, the messages that are read next.
         self._next: dict[int, Location] = {}
@@ -62,7 +62,7 @@ class Loader:
         # By token, since when a message cannot be read.
         self._unreadable: dict[int, float] = {}
         self.room = WaitingRoom(self.purgatory, self.clock, self.due, self._put, self._changed.set)
-        self.horizon = Horizon(self._threads, self._agenda, self.clock, self.seal, self._changed.set)
+        self.horizon = Horizon(self.threads, self._agenda, self.clock, self.seal, self._changed.set)
         # The difference between the wall clock and the loop's clock, at the last look.
         self._offset = self.clock() - self._loop.time()
 
@@ -70,11 +70,10 @@ class Loader:
         return self.store.slots.slot_of(due) < self.horizon.slot
 
     def stored(self, put: Put, stored: Stored) -> None:
-        self.horizon.log_has_grown()
+        self.horizon.stored(home_of(stored.position), put.soon)
         if not put.soon:
             return
-        self.horizon.begun(home_of(stored.position))
-        if put.due <= self._now() + schedule.AHEAD and self.room.is_open and not self._threads.closed:
+        if put.due <= self._now() + schedule.AHEAD and self.room.is_open and not self.threads.closed:
             self.room.park(Message(stored.token, put.due, put.name, put.payload, stored.position))
         else:
             self._put(Location(put.due, stored.position, stored.token))
@@ -93,7 +92,7 @@ class Loader:
         """
         unread = await self.horizon.indexed(self.store.slots.slot_of(due))
         async with self._reading:
-            if self._threads.closed:
+            if self.threads.closed:
                 raise PurgatoryClosed(f"{self.store.path} has been closed")
             withdrawn = self.room.withdraw(token)
             if withdrawn is None:
@@ -105,7 +104,7 @@ class Loader:
         return withdrawn
 
     def restore(self, location: Location, seconds: float) -> None:
-        if self._threads.closed:
+        if self.threads.closed:
             return
         if location.failures:
             self.room.wait_again(location, seconds)
@@ -153,7 +152,7 @@ class Loader:
             if not self._next:
                 return False
             places = list(self._next.values())
-            reads = await self._threads.read(self.store.read, places)
+            reads = await self.threads.read(self.store.read, places)
             for location, read in zip(places, reads, strict=False):
                 del self._next[location.token]
                 if isinstance(read, OSError):
@@ -185,19 +184,16 @@ class Loader:
             self.horizon.early.set()
             self.room.follow_clock()
 
-    async def set_aside(self, message: Message, reason: str) -> None:
-        await self._threads.move(self.store.dead_letters.add, message, reason)
-
     async def pieces(self, listing: Iterator[M]) -> AsyncIterator[list[M]]:
         """What is read from whole files, up to 1,000 messages or 8 MiB at a time."""
-        while piece := await self._threads.search(_piece, listing):
+        while piece := await self.threads.search(_piece, listing):
             yield piece
 
     async def close(self) -> None:
         """End the threads after the calls that they have. The messages stay on the disk."""
         async with self._reading:
             self.horizon.close()
-        await self._threads.close()
+        await self.threads.close()
 
     def _now(self) -> int:
         return int(self.clock() * 1000)

@@ -136,7 +136,7 @@ class OpenStore:
             failures=self.delivery.failures,
             dead=self.delivery.dead,
             retrying=self.loader.room.retrying,
-            waiting=self.delivery.waiting,
+            waiting=len(self.delivery.waiting),
             lag_seconds=0.0 if next_due is None else max(0.0, self.clock() - next_due),
             log_bytes=self.store.log.written,
             slot_bytes=self.store.slots.written,

@@ -45,9 +45,9 @@ class Commit:
         due, name, payload, soon, delivering = request
         token = next(self._tokens)
         if name is not None:
-            earlier = self._holder(name)
+            earlier = self._taken.get(name) or self._ids.taken(name)
             content = digest(payload)
-            if earlier is not None:
+            if earlier is not None and earlier.token not in self._ended:
                 if (earlier.due, earlier.digest) == (due, content):
                     return Stored(earlier.token, 0, repeated=True)
                 if earlier.token not in delivering:
@@ -69,7 +69,3 @@ class Commit:
             if named or kind is CANCELLED:
                 self.notes.append(IdRecord(token, due))
         return fresh
-
-    def _holder(self, name: str) -> IdRecord | None:
-        found = self._taken.get(name) or self._ids.taken(name)
-        return None if found is None or found.token in self._ended else found

@@ -16,8 +16,7 @@ from zlib import crc32
 from purgatory.delayed.storage.disk import Append, Disk
 from purgatory.delayed.storage.frames import CANCELLED, ENDS, Frame, parse_body
 
-# Token, due time in ms, hash of the id, digest of the payload, segment of the log. Hash and digest are 0 when
-# the message has ended.
+# The fields of an `IdRecord`, and the segment of the log.
 _FIELDS: Final = Struct("<QqQQQ")
 _CRC: Final = Struct("<I")
 _SIZE: Final = _FIELDS.size + _CRC.size

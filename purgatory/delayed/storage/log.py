@@ -36,14 +36,13 @@ class Log:
         return sorted(int(name) for name in self._disk.names(self._directory) if name.isdigit())
 
     def go_on_after(self, number: int) -> None:
-        """Let the next segment have a larger number than this one."""
-        self._next = max(self._next, number + 1)
+        """Let the next segment have a larger number than this one, and than all segments that there are."""
+        self._next = max([number, *self.numbers()]) + 1
 
     def append(self, data: bytes) -> tuple[int, int]:
         """Append `data` and sync. Returns the segment and the offset at which it begins.
 
-        Raises OSError when the data cannot be written, for example because the disk is full. Then no part of
-        the data stays, and the next call may succeed. After StoreFailed there must be none.
+        Raises as `Store.commit` does. There must be no call after StoreFailed.
         """
         file = self._file
         if file is None or file.size >= _SEGMENT:
@@ -105,13 +104,12 @@ class Log:
                 self._disk.remove(self._directory / name)
 
     def remove_oldest(self, through: int, needed: Container[int]) -> None:
-        """Remove the oldest segments, up to the segment `through`, until one is `needed`."""
-        for number in takewhile(lambda number: number <= through and number not in needed, self.numbers()):
-            self.remove(number)
+        """Remove the oldest segments, up to the segment `through`, until one is `needed`.
 
-    def remove(self, number: int) -> None:
-        """Remove the oldest segment. It is gone from the disk before a later one can go."""
-        self._disk.remove(self._path(number))
+        Each is gone from the disk before a later one can go.
+        """
+        for number in takewhile(lambda number: number <= through and number not in needed, self.numbers()):
+            self._disk.remove(self._path(number))
 
     def _path(self, number: int) -> Path:
         return self._directory / f"{number:08}"

@@ -114,9 +114,7 @@ class Mover:
             number = self.checkpoint.spread + 1
             self._write(number, blocks, (), now)
             self._set_checkpoint(number, segment)
-            self.log.remove(segment)
-        # The blocks that have emptied the log have larger numbers than its segments.
-        self.log.go_on_after(self.checkpoint.spread)
+            self.log.remove_oldest(segment, needed=())
 
     def slots_in_log(self, through: int) -> set[int]:
         """The slots whose files lack something that the segments up to `through` have."""

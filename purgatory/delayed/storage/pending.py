@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from purgatory.delayed.message import Location, Message
+from purgatory.delayed.storage.agenda import Place, home_of, offset_of, position_in
 from purgatory.delayed.storage.checkpoint import Checkpoint
 from purgatory.delayed.storage.disk import File
 from purgatory.delayed.storage.frames import ENDS, SOON, Damage, parse_body, read_frame, scan
-from purgatory.delayed.storage.index import Place, home_of, offset_of, position_in
 from purgatory.delayed.storage.log import Log
 from purgatory.delayed.storage.slots import SlotFiles
+
+Progress = Callable[[int, int], None]
+"""Is told how many slot files were read, and how many there are."""
 
 # Files that are open at a time. A process may often open 1,024 in all.
 _OPEN: Final = 16
@@ -28,19 +31,15 @@ class Pending:
     meanwhile may be missing or not. Memory is needed for the log, and for one slot.
 
     A file that is being written has an incomplete end. That is no damage. What else is damaged goes to
-    `report`: a description, and which bytes. `progress` is told how many slot files were read, and how many
-    there are.
+    `report`: a description, and which bytes.
     """
 
     log: Log
     slots: SlotFiles
     report: Callable[[str, Damage], None]
-    progress: Callable[[int, int], None] = lambda read, total: None
+    progress: Progress = lambda read, total: None
 
     def __post_init__(self) -> None:
-        self.segments = 0
-        self.log_bytes = 0
-        self.slot_files = 0
         self._ended: set[int] = set()
         # By token, the messages of the log that the slot files need not have.
         self._in_log: dict[int, Place] = {}
@@ -49,7 +48,6 @@ class Pending:
         """Where all messages are."""
         yield from self._read_log(checkpoint)
         slots = self.slots.present()
-        self.slot_files = len(slots)
         for number, slot in enumerate(slots):
             self.progress(number, len(slots))
             yield from self._read_slot(slot)
@@ -73,8 +71,6 @@ class Pending:
             if file is None:
                 # It has just been removed, or is about to be.
                 continue
-            self.segments += 1
-            self.log_bytes += file.size
             with closing(file):
                 for frame in scan(self.log.salt, file.read):
                     if isinstance(frame, Damage):

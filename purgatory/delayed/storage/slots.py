@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from purgatory.delayed import schedule
+from purgatory.delayed.storage.agenda import Found
 from purgatory.delayed.storage.disk import Append, Disk, File
 from purgatory.delayed.storage.frames import BLOCK, ENDS, MESSAGES, Damage, encode, scan
-from purgatory.delayed.storage.index import Found
 
 
 class SlotFiles:
@@ -81,7 +81,7 @@ class SlotFiles:
                 elif frame.kind in MESSAGES:
                     found.add(frame, frame.offset)
                 elif frame.kind in ENDS:
-                    found.end(frame)
+                    found.ended.append(frame.token)
                 elif frame.kind == BLOCK:
                     if damaged and damaged[-1].end == frame.offset and blocks and blocks[-1][0] > frame.token:
                         # It is the torn end of a block that this one replaces.

@@ -11,14 +11,13 @@ from typing import Final, TypeVar, TypeVarTuple
 
 from purgatory.delayed import schedule
 from purgatory.delayed.message import Location, Message
-from purgatory.delayed.storage.agenda import Agenda
+from purgatory.delayed.storage.agenda import Agenda, Found, position_in
 from purgatory.delayed.storage.checkpoint import RESTORE, Checkpoint, Format
 from purgatory.delayed.storage.commit import Commit
 from purgatory.delayed.storage.dead_letters import DeadLetters
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import ENDS, SOON, Damage
 from purgatory.delayed.storage.ids import record_of
-from purgatory.delayed.storage.index import Found, position_in
 from purgatory.delayed.storage.log import Log
 from purgatory.delayed.storage.mover import Mover
 from purgatory.delayed.storage.pending import Pending, read_messages
@@ -77,6 +76,8 @@ class Store:
             # What the log has of what is due soon, and how many messages of that each segment has.
             self.agenda = self._recover(now)
             self.segments = self.agenda.homes()
+            # The blocks of `Mover.move_all` have larger numbers than the segments.
+            self.log.go_on_after(self.mover.checkpoint.spread)
         except BaseException:
             disk.unlock(self._lock)
             raise
@@ -192,19 +193,16 @@ class Store:
         self.log.remove_left_over()
         self.log.remove_oldest(emptied, needed=())
         numbers = self.log.numbers()
-        self.log.go_on_after(max([spread, *numbers]))
         for number in numbers:
             if not self.log.size(number):
                 words = "a crash came before its first message was stored, or its messages are lost"
                 logger.warning("%s: segment %d of the log is empty: %s", self.path, number, words)
         # A move to the slot files that a crash has ended must be finished: see `Mover.move_all`.
         moving = bool(numbers) and spread > numbers[-1]
-        agenda = None
-        if not moving and sum(map(self.log.size, numbers)) <= _LONG:
-            agenda = self._index_log(numbers, now)
-        if agenda is None:
+        too_long = sum(map(self.log.size, numbers)) > _LONG
+        if moving or too_long or (agenda := self._index_log(numbers, now)) is None:
             self.mover.move_all(numbers, now)
-            agenda = Agenda()
+            return Agenda()
         return agenda
 
     def _index_log(self, numbers: Sequence[int], now: int) -> Agenda | None:
@@ -224,7 +222,7 @@ class Store:
                         return None
                     contents[self.slots.slot_of(frame.due)].add(frame, position_in(number, frame.offset))
                 elif frame.kind in ENDS and (slot := self.slots.slot_of(frame.due)) in contents:
-                    contents[slot].end(frame)
+                    contents[slot].ended.append(frame.token)
                 if not spread and (record := record_of(frame)) is not None:
                     self.ids.note(number, record)
         return Agenda(contents.values())

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from purgatory.delayed.message import Location, Message
-from purgatory.delayed.storage.agenda import Agenda
+from purgatory.delayed.storage.agenda import Agenda, home_of
 from purgatory.delayed.storage.frames import Kind
-from purgatory.delayed.storage.index import home_of
 from purgatory.delayed.storage.requests import End, IdTaken, Put, Stored
 from purgatory.delayed.storage.store import Store
 from tests.delayed.storage.simulated_disk import SimulatedDisk, Survival

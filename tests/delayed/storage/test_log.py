@@ -51,8 +51,8 @@ def test_what_was_appended_is_read_from_its_segment(disk: SimulatedDisk, log: Lo
     assert tokens(log, 7) == []
     assert Log(disk, DIRECTORY, SALT).numbers() == [5, 6]
     assert log.written == 3 * len(frame(1))
-    log.remove(5)
-    log.remove(5)
+    log.remove_oldest(5, ())
+    log.remove_oldest(5, ())
     assert Log(disk, DIRECTORY, SALT).numbers() == [6]
     assert tokens(log, 5) == []
     log.seal()
@@ -70,7 +70,7 @@ def test_what_was_appended_survives_a_power_cut(disk: SimulatedDisk, log: Log) -
 def test_a_removed_segment_does_not_come_back(disk: SimulatedDisk, log: Log) -> None:
     log.append(frame(1))
     log.seal()
-    log.remove(5)
+    log.remove_oldest(5, ())
     assert Log(disk.after_power_cut(NOTHING), DIRECTORY, SALT).numbers() == []
 
 

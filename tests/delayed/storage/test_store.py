@@ -15,10 +15,10 @@ from zlib import crc32
 import pytest
 
 from purgatory.delayed.message import Location, Message
+from purgatory.delayed.storage.agenda import home_of
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import HEADER_SIZE, Kind
 from purgatory.delayed.storage.ids import bucket_of, digest
-from purgatory.delayed.storage.index import home_of
 from purgatory.delayed.storage.requests import End, IdTaken, Put, Stored, StoreFailed, StoreLocked
 from purgatory.delayed.storage.store import Store
 from tests.delayed.storage.simulated_disk import Fate, SimulatedDisk, Survival
