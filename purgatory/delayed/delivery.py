@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from purgatory._cancellation import Foreign
+from purgatory._cancellation import Foreign, is_cancelled
 from purgatory.delayed import schedule
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.loader import Loader
@@ -100,10 +100,8 @@ class Delivery:
 
     async def work(self) -> None:
         """Be a worker until `close`."""
-        task = asyncio.current_task()
-        assert task is not None
         # `deliver` may have swallowed the cancellation.
-        while not task.cancelling():
+        while not is_cancelled():
             await self._signals.acquire()
             if self.closing:
                 return

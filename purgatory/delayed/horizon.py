@@ -15,7 +15,7 @@ import anyio
 
 from purgatory.delayed import schedule
 from purgatory.delayed.message import Location, Message
-from purgatory.delayed.storage.agenda import Agenda, home_of
+from purgatory.delayed.storage.agenda import home_of
 from purgatory.delayed.threads import Threads
 
 A = TypeVarTuple("A")
@@ -45,7 +45,6 @@ class Horizon:
     """
 
     threads: Threads
-    agenda: Agenda
     clock: Callable[[], float]
     seal: Callable[[], Awaitable[int]]
     changed: Callable[[], None]
@@ -56,7 +55,8 @@ class Horizon:
         self._segments = self._store.segments
         self._slots: dict[int, int] = {}
         # A message in the log may be due later than soon, because the clock was set back.
-        self.slot = max(self._first_not_soon(), self._store.slots.slot_of(self.agenda.last_due or 0) + 1)
+        last = self._store.slots.slot_of(self._store.agenda.last_due or 0)
+        self.slot = max(self._first_not_soon(), last + 1)
         # The first slot that is not indexed yet.
         self._indexed = 0
         self._progress = asyncio.Event()
@@ -195,7 +195,7 @@ class Horizon:
         for slot in await self.threads.search(self._store.slots.present, end):
             if slot in self._slots or slot in unread:
                 continue
-            while len(self.agenda) > _POSITIONS:
+            while len(self._store.agenda) > _POSITIONS:
                 self.taken.clear()
                 await self.taken.wait()
             try:
@@ -208,7 +208,7 @@ class Horizon:
                 continue
             self._unread.pop(slot, None)
             self._slots[slot] = len(index)
-            self.agenda.add(index)
+            self._store.agenda.add(index)
             self.changed()
             self._pass(slot + 1)
         self._unread = unread

@@ -52,7 +52,6 @@ class Loader:
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.threads = Threads(self.store)
-        self._agenda = self.store.agenda
         # By token, the messages that are read next.
         self._next: dict[int, Location] = {}
         # Held while messages are between the agenda and the purgatory.
@@ -62,7 +61,7 @@ class Loader:
         # By token, since when a message cannot be read.
         self._unreadable: dict[int, float] = {}
         self.room = WaitingRoom(self.purgatory, self.clock, self.due, self._put, self._changed.set)
-        self.horizon = Horizon(self.threads, self._agenda, self.clock, self.seal, self._changed.set)
+        self.horizon = Horizon(self.threads, self.clock, self.seal, self._changed.set)
         # The difference between the wall clock and the loop's clock, at the last look.
         self._offset = self.clock() - self._loop.time()
 
@@ -80,8 +79,8 @@ class Loader:
 
     def _put(self, location: Location) -> None:
         """Let a message be read before it is due."""
-        self._agenda.put(location.due, location.position, location.token)
-        if self._agenda.next_due == location.due:
+        self.store.agenda.put(location.due, location.position, location.token)
+        if self.store.agenda.next_due == location.due:
             self._changed.set()
 
     async def withdraw(self, token: int, due: int) -> tuple[Location, float] | None:
@@ -96,7 +95,7 @@ class Loader:
                 raise PurgatoryClosed(f"{self.store.path} has been closed")
             withdrawn = self.room.withdraw(token)
             if withdrawn is None:
-                found = self._next.pop(token, None) or self._agenda.remove(due, token)
+                found = self._next.pop(token, None) or self.store.agenda.remove(due, token)
                 self.horizon.taken.set()
                 withdrawn = found and (found, 0.0)
         if withdrawn is None and unread is not None:
@@ -127,7 +126,7 @@ class Loader:
 
     def _pause(self) -> float:
         """Seconds until there may be something to read, or a message must follow the wall clock."""
-        due = self._agenda.next_due
+        due = self.store.agenda.next_due
         if due is None:
             return schedule.LOOK if self.room.loaded else inf
         if not self.room.is_open:
@@ -144,7 +143,7 @@ class Loader:
                 return False
             if not self._next:
                 if self.room.is_open:
-                    new = self._agenda.take(self._now() + schedule.AHEAD, min(_PIECE, room))
+                    new = self.store.agenda.take(self._now() + schedule.AHEAD, min(_PIECE, room))
                     self._next.update((location.token, location) for location in new)
                     self.horizon.taken.set()
                 # New messages and messages that have failed both get their turn.

@@ -48,10 +48,7 @@ class PendingMessage(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where the store holds a message that is due soon. `due` is in milliseconds since the epoch.
-
-    `failures` says how often its delivery has failed.
-    """
+    """Where the store holds a message that is due soon. For the fields see `Message`."""
 
     due: int
     position: int

@@ -71,9 +71,8 @@ class DelayedMessages:
         check_function("deliver", deliver, "id", "payload", "due")
         slot_ms = round(slot * 1000) if 0 < slot < math.inf else 0
         if slot_ms < 1 or abs(slot_ms - slot * 1000) > 1e-6 * slot_ms:
-            raise ValueError(
-                f"slot must be a positive number of whole milliseconds, in seconds, not {slot!r}"
-            )
+            words = "slot must be a positive number of whole milliseconds, in seconds"
+            raise ValueError(f"{words}, not {slot!r}")
         if workers < 1 or attempts < 1:
             raise ValueError(f"workers and attempts must be at least 1, not {workers!r} and {attempts!r}")
         if not 0 < backoff < math.inf:

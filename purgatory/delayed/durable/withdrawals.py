@@ -73,12 +73,8 @@ class Withdrawals:
                 self.registered.pop(receipt.id, None)
             # Otherwise it is about to be delivered.
         except Exception as error:
-            logger.error(
-                "%s: an operation has ended, and comes back after a restart before %s: %s",
-                self.messages.path,
-                datetime.fromtimestamp(receipt.due, UTC),
-                error,
-            )
+            words = "%s: an operation has ended, and comes back after a restart before %s: %s"
+            logger.error(words, self.messages.path, datetime.fromtimestamp(receipt.due, UTC), error)
 
 
 def _ends_by_closing(operation: DurableOperation[Any], timing: Timing) -> bool:

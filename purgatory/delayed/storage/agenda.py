@@ -157,10 +157,7 @@ class Agenda:
         self._count += len(other)
 
     def remove(self, due: int, token: int) -> Location | None:
-        """Take out the message with this token; None if it is not there.
-
-        It searches the tokens of the millisecond, 8 bytes for each.
-        """
+        """Take out the message with this token; None if it is not there. It searches the millisecond."""
         moment = self._moments.get(due)
         index = -1 if moment is None else moment.find(token)
         if moment is None or index < 0:

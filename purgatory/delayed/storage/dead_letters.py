@@ -31,6 +31,7 @@ class DeadLetters:
 
     def add(self, message: Message, reason: str) -> None:
         """Set a message aside. It is on the disk after that, which takes a sync. Raises OSError."""
+        # A letter looks like a message whose id is the reason, and whose payload is the other message.
         text = reason.encode(errors="replace")[:MAX_REASON].decode(errors="ignore")
         body = message_body(text, message_body(message.name, message.payload))
         with closing(self._disk.open(self._path)) as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -141,7 +141,7 @@ class Disk:
         restart shorter by another third.
         """
         with ThreadPoolExecutor(_SYNCS, thread_name_prefix="purgatory delayed sync") as threads:
-            list(threads.map(_sync, [files[first::_SYNCS] for first in range(_SYNCS)]))
+            list(threads.map(File.sync, files))
 
     @contextmanager
     def appending(self) -> Iterator[Append]:
@@ -237,11 +237,6 @@ class Disk:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
                 raise
-
-
-def _sync(files: Iterable[File]) -> None:
-    for file in files:
-        file.sync()
 
 
 @contextmanager

@@ -112,10 +112,7 @@ def encode(salt: int, kind: int, due: int, token: int, body: bytes = b"") -> byt
 
 
 def message_body(id: str | None, payload: bytes) -> bytes:
-    """The body of a message. None stands for the id that is made of the token.
-
-    The body of a dead letter is that of a message with the reason as its id, and this body as its payload.
-    """
+    """The body of a message. None stands for the id that is made of the token."""
     name = b"" if id is None else id.encode()
     return _ID_LENGTH.pack(len(name)) + name + payload
 
@@ -130,6 +127,7 @@ def parse_body(body: bytes) -> tuple[str | None, bytes]:
     (length,) = _ID_LENGTH.unpack_from(body)
     start = _ID_LENGTH.size
     name = body[start : start + length]
+    # Earlier releases have cut the reasons of dead letters within a character.
     return (name.decode(errors="replace") if name else None), body[start + length :]
 
 

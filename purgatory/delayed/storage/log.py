@@ -27,17 +27,17 @@ class Log:
         self._directory = directory
         self.salt = salt
         self.written = 0
-        self._next = 1
-        # The segment that grows, and its number; None until something is appended to it.
+        # The segment that grows; None until something is appended to it.
         self._file: File | None = None
-        self._number = 0
+        # The number of this segment, or of the last segment before it.
+        self._last = 0
 
     def numbers(self) -> list[int]:
         return sorted(int(name) for name in self._disk.names(self._directory) if name.isdigit())
 
     def go_on_after(self, number: int) -> None:
         """Let the next segment have a larger number than this one, and than all segments that there are."""
-        self._next = max([number, *self.numbers()]) + 1
+        self._last = max([number, *self.numbers()])
 
     def append(self, data: bytes) -> tuple[int, int]:
         """Append `data` and sync. Returns the segment and the offset at which it begins.
@@ -54,19 +54,19 @@ class Log:
             # Also after an error: no part of the data must come back after a crash.
             file.sync()
         self.written += len(data)
-        return self._number, offset
+        return self._last, offset
 
     def _begin_segment(self) -> File:
         self.seal()
-        file = self._disk.open(self._path(self._next))
+        file = self._disk.open(self._path(self._last + 1))
         try:
             # An earlier attempt may have made the file.
             self._disk.sync_directory(self._directory)
         except BaseException:
             file.close()
             raise
-        self._file, self._number = file, self._next
-        self._next += 1
+        self._file = file
+        self._last += 1
         return file
 
     def seal(self) -> int:
@@ -74,7 +74,7 @@ class Log:
         file, self._file = self._file, None
         if file is not None:
             file.close()
-        return self._next - 1
+        return self._last
 
     def open(self, number: int) -> File | None:
         return self._disk.open_existing(self._path(number))

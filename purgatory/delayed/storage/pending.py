@@ -122,7 +122,5 @@ def read_messages(
             except OSError as error:
                 yield location, error
                 continue
-            yield (
-                location,
-                frame and Message(frame.token, frame.due, *parse_body(frame.body), position, failures),
-            )
+            message = frame and Message(frame.token, frame.due, *parse_body(frame.body), position, failures)
+            yield location, message

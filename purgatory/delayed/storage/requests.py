@@ -76,9 +76,8 @@ def milliseconds(at: float | datetime) -> int:
     elif isinstance(at, bool) or not isinstance(at, int | float):
         raise TypeError(f"at must be a datetime or seconds since the epoch, not {type(at).__name__}")
     if not abs(at * 1000) < schedule.FARTHEST:
-        raise ValueError(
-            f"at must be a number of seconds since the epoch, up to 35,000 years from it, not {at!r}"
-        )
+        words = "at must be a number of seconds since the epoch, up to 35,000 years from it"
+        raise ValueError(f"{words}, not {at!r}")
     # A float has microseconds only. Without the rounding, 0.001 could become 2 ms.
     return math.ceil(round(at * 1000, 2))
 
