@@ -9,16 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from py4j.protocol import Py4JJavaError
-from pyspark import RDD
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from purgatory.pipeline import locations
+from purgatory.pipeline.addresses import absolute
 from purgatory.pipeline.batches import Batches, BatchFiles
 from purgatory.pipeline.copies import copied, copies_in
 from purgatory.pipeline.dataset import Dataset
@@ -30,11 +31,9 @@ from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.tally import Counts
+from purgatory.pipeline.tasks import dealt
 from purgatory.pipeline.transforms.duplicates import duplicates, has_duplicates, new_identities
 from purgatory.pipeline.transforms.segments import read
-
-# In bytes. The segments that one task reads have about this size together.
-_TASK_SIZE: Final = 32 << 20
 
 
 class Compaction:
@@ -131,7 +130,7 @@ class Compaction:
         try:
             intake = self._taken_in(others, batch, recorded.rows_by_digest(others))
         except (PySparkException, Py4JJavaError) as error:
-            gone = [each.source for each in segments if not os.path.exists(each.path)]
+            gone = [each.source for each in segments if not locations.exists(each.path)]
             if not gone:
                 raise
             raise PipelineError(
@@ -166,7 +165,7 @@ class Compaction:
         known = stored.paths({date.fromisoformat(file.date) for file in intake.rows if file.date})
         if not has_duplicates(self._spark.sparkContext, self._table, [*known, *written]):
             return intake
-        rows, others = (stored.read_files(self._spark, paths) for paths in (written, known))
+        rows, others = (stored.read_files(self._spark, paths, identity) for paths in (written, known))
         once = [each.path for each in intake.segments if each.problem is None and not each.copy]
         drop = self._duplicates(once, others)
         again = self._checked(self._run(segments, batch, read, drop), segments)
@@ -182,15 +181,11 @@ class Compaction:
         read: Mapping[str, int],
         drop: Mapping[str, Positions],
     ) -> Intake:
-        dataset = replace(self._dataset, root=os.path.abspath(self._dataset.root))
+        dataset = replace(self._dataset, root=absolute(self._dataset.root))
         reader = partial(take_in, dataset, self._table, batch, read, drop)
-        paths = self._tasks([each.path for each in segments], sum(each.size for each in segments))
-        return Intake.of(paths.mapPartitions(reader).collect())
-
-    def _tasks(self, paths: Sequence[str], size: int) -> RDD[str]:
         context = self._spark.sparkContext
-        tasks = max(context.defaultParallelism, size // _TASK_SIZE)
-        return context.parallelize(paths, min(tasks, len(paths)))
+        tasks = dealt({each.path: each.size for each in segments}, context.defaultParallelism)
+        return Intake.of(context.parallelize(tasks, len(tasks)).flatMap(reader).collect())
 
     def _checked(self, intake: Intake, segments: Sequence[Segment]) -> Intake:
         """Return the intake if it is complete. Raises PipelineError if it lacks a segment, or rows."""
@@ -217,17 +212,15 @@ class Compaction:
         table = self._table
         # Text in Spark is UTF-8, which a path need not be.
         # Of duplicates, the row in the first path is kept.
-        numbered = {f"{number:09}": path for number, path in enumerate(sorted(paths))}
-        files = self._spark.createDataFrame(
-            [(number, os.fsencode(path)) for number, path in numbered.items()], "source string, path binary"
-        )
-        rows = read(files.repartition(self._spark.sparkContext.defaultParallelism), table)
+        numbered = {path: f"{number:09}" for number, path in enumerate(sorted(paths))}
+        rows = read(self._spark, numbered, table)
         valid = rows.where("position IS NOT NULL AND reason IS NULL").withColumn(
             "date", F.to_date(table.instant)
         )
         found = duplicates(valid, known, table.identity)
         by_file = found.groupBy("source").agg(F.collect_list("position").alias("positions"))
-        return {numbered[row["source"]]: np.array(row["positions"]) for row in by_file.toLocalIterator()}
+        by_number = {number: path for path, number in numbered.items()}
+        return {by_number[row["source"]]: np.array(row["positions"]) for row in by_file.toLocalIterator()}
 
     def _row(self, segment: Segment, read: ReadSegment, batch: int) -> Mapping[str, Any]:
         """The row about this segment in the table of segments; see schemas.SEGMENTS."""
@@ -249,7 +242,7 @@ class Compaction:
 
 def _is_allowed_now(segment: Segment, reason: str) -> bool:
     """Whether the system refused to read the segment, and would not any more."""
-    return os.strerror(errno.EACCES) in reason and os.access(segment.path, os.R_OK)
+    return os.strerror(errno.EACCES) in reason and locations.is_readable(segment.path)
 
 
 def _digests(intake: Intake) -> set[tuple[str, str | None]]:

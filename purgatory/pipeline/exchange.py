@@ -7,7 +7,6 @@ repeats the work of a worker that was lost.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,11 +15,11 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyspark import SparkContext
 
 from purgatory.journal.schema import SCHEMAS
+from purgatory.pipeline import locations
 from purgatory.pipeline.columns import fitted
 
 # In bytes. The files that one task reads have about this size together. The same number of tasks merge.
@@ -61,7 +60,7 @@ def gather(
     `files` has the paths of the files of each table. A worker holds the condensed rows of one task in memory.
     This process holds the results in memory.
     """
-    sizes = {path: os.path.getsize(path) for of_table in files.values() for path in of_table}
+    sizes = locations.sizes(path for of_table in files.values() for path in of_table)
     # Each task gets large and small files.
     paths = sorted(
         ((table, path) for table, of_table in files.items() for path in of_table),
@@ -92,7 +91,7 @@ def condense(
         own = [part for part in parts if part.table == table]
         columns = sorted({name for part in own for name in part.reads})
         # One thread is enough, because Spark gives each core a task.
-        for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=columns, use_threads=False):
+        for batch in locations.parquet(path).iter_batches(_CHUNK, columns=columns, use_threads=False):
             rows = pa.Table.from_batches([batch])
             for part in own:
                 condensed[part.name].append(part.condense(fitted(rows, part.schema)))

@@ -41,6 +41,8 @@ SHARES: Final = (0.5, 0.9, 0.95, GOAL, 0.999)
 # The number of timeouts that a verdict names, if operations have different timeouts.
 _NAMED_TIMEOUTS: Final = 3
 
+# The columns of the operations that are read.
+_READS: Final = ("purgatory", "kind", "keys", "timeout_us", "waited_us", "lateness_us", "outcome")
 _TIMEOUT: Final = "purgatory string, kind string, key string, timeout_us long"
 
 # The purgatory, the kind, and the key. The key is None for the whole kind.
@@ -67,7 +69,7 @@ def check(options: Namespace) -> None:
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
     fit(spark, dataset.size)
-    operations = dataset.read_operations(spark)
+    operations = dataset.read_operations(spark, _READS)
     if not dataset.table(OPERATIONS_TABLE).size:
         dataset.clear(ADVICE_TABLES)
         print(f"No operation is compacted in {dataset.root} yet, so there is nothing to advise.")

@@ -16,7 +16,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.replay.reaper import Setting
 from purgatory.pipeline.replay.recommendation import DEFAULT, ReplayedSetting, recommend
 from purgatory.pipeline.replay.settings import by_setting, replayed
-from purgatory.pipeline.replay.wheel_waits import NO_WAITS, intervals, wheel_waits
+from purgatory.pipeline.replay.wheel_waits import NO_WAITS, READS, intervals, wheel_waits
 from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
 from purgatory.pipeline.text import duration
@@ -79,7 +79,7 @@ def check(options: Namespace) -> None:
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
     fit(spark, dataset.size)
-    waits = wheel_waits(dataset.read_operations(spark))
+    waits = wheel_waits(dataset.read_operations(spark, READS))
     recorded = {row["purgatory"]: row["count"] for row in waits.groupBy("purgatory").count().collect()}
     if not recorded:
         dataset.clear(REPLAY_TABLES)

@@ -9,7 +9,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import given
+from purgatory.pipeline.addresses import in_store
+from purgatory.pipeline.arguments import add_journal
+from purgatory.pipeline.errors import UsageError
 from purgatory.pipeline.watch.monitor import HEADER, Monitor
 from purgatory.pipeline.watch.notice import INCOMPLETE, LATE, REFUSED, WARNING, Notice
 from purgatory.pipeline.watch.stream import check_journal, watched
@@ -37,12 +39,7 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|d)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "journal",
-        type=given,
-        metavar="JOURNAL",
-        help="the directory of the journal, or a pattern (*, ?, [...]) for several journals",
-    )
+    add_journal(parser)
     for name, default, what in (
         ("window", "10s", "the length of a window"),
         ("every", "5s", "the time between two readings of new segments"),
@@ -80,7 +77,9 @@ def milliseconds(text: str) -> int:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Check nothing: only Spark can look into the file system of the journal."""
+    """Raise UsageError if the journal is in an object store. Only Spark can look into other file systems."""
+    if in_store(options.journal):
+        raise UsageError(f"JOURNAL {options.journal}: watch needs a journal in a file system")
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> int:

@@ -31,6 +31,10 @@ NO_WAITS: Final = (
 )
 
 
+# The columns of the operations that `wheel_waits` reads.
+READS: Final = (*WHEEL, "outcome", "started", "timeout_us", "waited_us", "lateness_us", "tries")
+
+
 def wheel_waits(operations: DataFrame) -> DataFrame:
     """One row for each operation that was on a wheel, with instants in microseconds of Unix time.
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import GAPS, SCHEMAS
 from purgatory.pipeline.command import INTERRUPTED
-from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.errors import PipelineError, UsageError
 from purgatory.pipeline.jobs import watch
 from purgatory.pipeline.watch.monitor import HEADER, Monitor, Window
 from purgatory.pipeline.watch.notice import Notice
@@ -242,6 +242,12 @@ def test_an_error_of_spark_is_raised_and_stops_all_queries(
 def test_a_directory_that_is_not_a_journal_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="not a journal, it has no directory 'operations'"):
         watch.run(spark, options(tmp_path))
+
+
+def test_a_journal_in_an_object_store_is_refused() -> None:
+    with pytest.raises(UsageError, match="watch needs a journal in a file system"):
+        watch.check(argparse.Namespace(journal="s3://bucket/journal"))
+    watch.check(argparse.Namespace(journal="2026-11-20T12:00"))
 
 
 @pytest.mark.parametrize(
