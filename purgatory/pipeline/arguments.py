@@ -64,6 +64,8 @@ def check_apart(dataset: Dataset, *, journal: str | None = None, page: str | Non
             raise UsageError(
                 f"DATASET {dataset.root} and JOURNAL {each}: one of them is in the other; use another DATASET"
             )
+    if page is not None:
+        locations.check_bucket(page)
     for each in (root, *read):
         if page is not None and _is_in(locations.real(page), each):
             raise UsageError(f"PAGE {page} is in {each}, which other programs read; use another PAGE")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
+NO_BUCKET: Final = "has no such bucket; correct the address, or make the bucket"
+
 # What a message has in it, and what it means.
 _MEANINGS: Final = (
-    (
-        r"NO_SUCH_BUCKET|NoSuchBucket",
-        "has no such bucket; correct the address, or make the bucket",
-    ),
+    (r"NO_SUCH_BUCKET|NoSuchBucket", NO_BUCKET),
     (
         r"ACCESS_DENIED|AccessDenied|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH"
         r"|SignatureDoesNotMatch|EXPIRED_TOKEN|ExpiredToken|40[13] (Unauthorized|Forbidden)",

@@ -81,6 +81,7 @@ def journals(journal: str) -> Sequence[str]:
 def _folders(journal: str, table: str) -> Sequence[str]:
     named = journals(journal)
     if not named:
+        locations.check_bucket(journal)
         raise PipelineError(f"{journal}: not a journal, it has no directory {table!r}")
     tables = (locations.real(f"{each}/{table}") for each in named)
     # What copies a journal into a store leaves out empty folders.

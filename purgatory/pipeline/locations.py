@@ -22,6 +22,8 @@ from pyarrow import fs
 
 from purgatory.pipeline import stores
 from purgatory.pipeline.addresses import in_store
+from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.faults import NO_BUCKET
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The number of files that this process asks a store about at a time.
@@ -62,6 +64,19 @@ def info(address: str) -> fs.FileInfo:
     """The type, the size and the time of what is there, as pyarrow gives them."""
     system, path = file_system(address)
     return system.get_file_info(path)
+
+
+def check_bucket(address: str) -> None:
+    """Raise PipelineError if the address is in a bucket that is not there.
+
+    A key may have rights to a part of the bucket only. Then nothing is known.
+    """
+    store = in_store(address)
+    if store is not None:
+        system, root = stores.client(store.scheme, store.place)
+        with suppress(OSError):
+            if system.get_file_info(root).type == fs.FileType.NotFound:
+                raise PipelineError(f"{store.place}: the object store {NO_BUCKET}")
 
 
 def is_folder(address: str) -> bool:

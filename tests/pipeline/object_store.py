@@ -66,23 +66,29 @@ def new_bucket(endpoint: str) -> str:
 
 
 def ship(directory: Path, address: str) -> None:
-    """Make the folder in the store a copy of the directory, without its empty directories."""
-    locations.delete_folder(address)
-    for path in directory.rglob("*"):
-        if path.is_file():
-            with locations.created(f"{address}/{path.relative_to(directory).as_posix()}") as file:
-                file.write(path.read_bytes())
+    """Make the folder in the store a copy of the directory, as `aws s3 sync --delete` does.
+
+    A file that has been there before stays as it is.
+    """
+    found = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
+    there = set(names(address))
+    for name in there - found.keys():
+        locations.delete(f"{address}/{name}")
+    for name in found.keys() - there:
+        with locations.created(f"{address}/{name}") as file:
+            file.write(found[name].read_bytes())
+
+
+def names(address: str) -> list[str]:
+    """The paths of all files in a folder, or in a bucket."""
+    system, root = locations.file_system(address)
+    files = system.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+    return [info.path.removeprefix(f"{root}/") for info in files if info.is_file]
 
 
 def contents(address: str) -> Mapping[str, bytes]:
-    """All files of a folder, or of a bucket, by their paths."""
-    system, root = locations.file_system(address)
-    files = system.get_file_info(fs.FileSelector(root, recursive=True))
-    return {
-        info.path.removeprefix(f"{root}/"): system.open_input_file(info.path).read()
-        for info in files
-        if info.is_file
-    }
+    """All files in a folder, or in a bucket, by their paths."""
+    return {name: locations.opened(f"{address}/{name}").read() for name in names(address)}
 
 
 def _wait_for(endpoint: str, server: subprocess.Popen[bytes]) -> None:
