@@ -9,6 +9,9 @@ from typing import Final
 
 from pyarrow import fs
 
+# In seconds. By default, a store has one second to accept a connection, and three to answer.
+_TIMEOUTS: Final = {"connect_timeout": 10, "request_timeout": 30}
+
 # A file system of pyarrow, and the path of the bucket or the container in it.
 Client = tuple[fs.FileSystem, str]
 
@@ -38,9 +41,12 @@ def _s3(bucket: str) -> Client:
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     endpoint = _endpoint()
     if endpoint is None:
-        return fs.S3FileSystem(region=region or fs.resolve_s3_region(bucket)), bucket
-    scheme, _, host = endpoint.rstrip("/").rpartition("://")
-    return fs.S3FileSystem(region=region, endpoint_override=host, scheme=scheme or "https"), bucket
+        system = fs.S3FileSystem(region=region or fs.resolve_s3_region(bucket), **_TIMEOUTS)
+    else:
+        scheme, _, host = endpoint.rstrip("/").rpartition("://")
+        scheme = scheme or "https"
+        system = fs.S3FileSystem(region=region, endpoint_override=host, scheme=scheme, **_TIMEOUTS)
+    return system, bucket
 
 
 def _gcs(bucket: str) -> Client:

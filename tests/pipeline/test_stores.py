@@ -32,7 +32,14 @@ def test_the_endpoint_and_the_region_are_those_of_the_environment(monkeypatch: p
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     system, path = locations.file_system("s3://bucket/a b")
     assert (system.type_name, system.region, path) == ("s3", "eu-west-1", "bucket/a b")
-    assert system == fs.S3FileSystem(endpoint_override="127.0.0.1:9000", scheme="http", region="eu-west-1")
+    same = fs.S3FileSystem(
+        endpoint_override="127.0.0.1:9000",
+        scheme="http",
+        region="eu-west-1",
+        connect_timeout=10,
+        request_timeout=30,
+    )
+    assert system == same
     assert locations.delta_options("s3://bucket/a b") == {
         "AWS_REGION": "eu-west-1",
         "AWS_ENDPOINT_URL": "http://127.0.0.1:9000/",
@@ -49,7 +56,10 @@ def test_an_endpoint_may_have_no_scheme(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("AWS_ENDPOINT_URL", "store.example")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     system, _ = locations.file_system("s3://bucket")
-    assert system == fs.S3FileSystem(endpoint_override="store.example", region="us-east-1")
+    same = fs.S3FileSystem(
+        endpoint_override="store.example", region="us-east-1", connect_timeout=10, request_timeout=30
+    )
+    assert system == same
 
 
 def test_the_clients_of_google_and_azure(monkeypatch: pytest.MonkeyPatch) -> None:

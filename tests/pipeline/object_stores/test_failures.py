@@ -6,21 +6,21 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
-from purgatory.pipeline import session, stores
+from purgatory.pipeline import locations, session, stores
 from purgatory.pipeline.batches import Batches, BatchFiles
 from purgatory.pipeline.command import FAILED, main
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs.compact import compact
 from purgatory.pipeline.schemas import CHECKS_TABLE
+from tests.pipeline.datasets import listed
 from tests.pipeline.journals import ROWS, add_segment, segment
 from tests.pipeline.object_store import KEY, SECRET, environment, names, served, ship
-from tests.pipeline.unreliable import DROPPED, REFUSED, UNANSWERED, Fate, unreliable
+from tests.pipeline.unreliable import DROPPED, REFUSED, UNANSWERED, unreliable
 
 NO_BUCKET = "the object store has no such bucket; correct the address, or make the bucket"
 REFUSES = "the object store refuses the key; check the variables with the key, and its rights"
@@ -107,21 +107,9 @@ def test_a_store_that_does_not_answer_is_given_up(
             assert said(arguments, capsys) == f"purgatory-pipeline: any: {SILENT}"
 
 
-def each_first(kind: str) -> Fate:
-    """The first try of each request has this fate."""
-    seen = set()
-
-    def fate(method: str, path: str) -> str | None:
-        known = (method, path) in seen
-        seen.add((method, path))
-        return None if known else kind
-
-    return fate
-
-
-@pytest.mark.parametrize("kind", [REFUSED, DROPPED])
+@pytest.mark.parametrize("fault", [REFUSED, DROPPED])
 def test_requests_are_repeated(
-    kind: str,
+    fault: str,
     spark: SparkSession,
     endpoint: str,
     bucket: str,
@@ -131,34 +119,29 @@ def test_requests_are_repeated(
     add_segment(tmp_path, "one", [ROWS[CHECKS]] * 3, table=CHECKS)
     ship(tmp_path, f"{bucket}/journal")
     dataset = Dataset(f"{bucket}/dataset")
-    with unreliable(endpoint, each_first(kind)) as proxy, at(proxy, monkeypatch, spark):
+    with unreliable(endpoint, fault) as proxy, at(proxy, monkeypatch, spark):
         compact(spark, f"{bucket}/journal", dataset, CHECKS_TABLE, 1000)
         assert dataset.read(spark, CHECKS_TABLE).count() == 3
 
 
-def test_a_commit_whose_answer_is_lost_is_made_once(
-    endpoint: str, bucket: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("log", ["checks", "segments", "quarantine"])
+def test_a_batch_is_committed_once_if_the_answer_of_the_store_is_lost(
+    log: str, endpoint: str, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dataset = Dataset(f"{bucket}/dataset")
+    dataset = Dataset(f"{bucket}/dataset", token="mine-")
     Batches(dataset, CHECKS_TABLE)
-    lost = []
-
-    def fate(method: str, path: str) -> str | None:
-        if method == "PUT" and "checks/_delta_log" in path and not lost:
-            lost.append(path)
-            return UNANSWERED
-        return None
-
-    rows = segment(CHECKS, [ROWS[CHECKS]])
-    with unreliable(endpoint, fate) as proxy, at(proxy, monkeypatch):
+    pattern = rf"PUT .*/{log}/_delta_log/0+1\.json"
+    with unreliable(endpoint, UNANSWERED, pattern) as proxy, at(proxy, monkeypatch):
         batches = Batches(dataset, CHECKS_TABLE)
-        files = dataset.table(CHECKS_TABLE).write_table(rows)
-        listed: dict[str, Any] = dict.fromkeys(("rows", "kept", "duplicates", "quarantined"), 1)
-        try:
-            batches.commit(BatchFiles(rows=files, quarantine=[], segments=[]))
-        except Exception as error:
-            print("raised", type(error), error)
+        files = BatchFiles(
+            rows=dataset.table(CHECKS_TABLE).write_table(segment(CHECKS, [ROWS[CHECKS]])),
+            quarantine=[],
+            segments=dataset.segments.write_rows([listed(CHECKS_TABLE, 1, 1)]),
+        )
+        batches.commit(files)
         batches.clean()
-    assert lost
-    assert Batches(dataset, CHECKS_TABLE).last == 1
-    print(listed)
+    again = Batches(dataset, CHECKS_TABLE)
+    assert again.last == 1
+    assert dataset.segments.rows().num_rows == 1
+    (path,) = dataset.table(CHECKS_TABLE).paths()
+    assert locations.parquet(path).read().num_rows == 1
