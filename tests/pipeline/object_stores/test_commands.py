@@ -25,6 +25,7 @@ from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE, TABLES
 from purgatory.pipeline.tables import DERIVED_TABLES
 from purgatory.pipeline.transforms.synthesis import Workload
+from tests.pipeline.datasets import listed
 from tests.pipeline.journals import ROWS, add_segment, operation, segment
 from tests.pipeline.object_store import KEY, SECRET, contents, ship
 
@@ -82,10 +83,17 @@ def test_other_programs_read_the_same_rows(spark: SparkSession, tmp_path: Path, 
 def test_of_two_writers_one_commits_and_the_other_is_refused(bucket: str) -> None:
     dataset = Dataset(f"{bucket}/dataset")
     one, other = Batches(dataset, CHECKS_TABLE), Batches(dataset, CHECKS_TABLE)
-    files = [dataset.table(CHECKS_TABLE).write_table(checks(key)) for key in "ab"]
-    one.commit(BatchFiles(rows=files[0], quarantine=[], segments=[]))
+    files = [
+        BatchFiles(
+            rows=dataset.table(CHECKS_TABLE).write_table(checks(key)),
+            quarantine=[],
+            segments=dataset.segments.write_rows([listed(CHECKS_TABLE, 1, 1)]),
+        )
+        for key in "ab"
+    ]
+    one.commit(files[0])
     with pytest.raises(PipelineError, match="another process added segments meanwhile"):
-        other.commit(BatchFiles(rows=files[1], quarantine=[], segments=[]))
+        other.commit(files[1])
     assert [row["key"] for row in rows(f"{bucket}/dataset/checks")] == ["a"]
 
 
