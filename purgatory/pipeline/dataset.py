@@ -55,7 +55,7 @@ class Dataset:
 
     def derived(self, table: DerivedTable) -> StoredTable:
         """A table that a command makes from other tables."""
-        return StoredTable(self._at(f"{table.folder}/{table.name}"), table.columns)
+        return StoredTable(self._at(f"{table.folder}/{table.name}"), table.columns, token=self.token)
 
     def check_format(self) -> None:
         """Raise PipelineError if a version of purgatory without Delta tables wrote the dataset."""
@@ -77,6 +77,10 @@ class Dataset:
     def is_compacted(self) -> bool:
         """Whether `compact` has made tables here."""
         return any(self.table(table).exists for table in TABLES)
+
+    def files(self) -> Mapping[str, Sequence[str]]:
+        """The paths of the files of each table of the journal."""
+        return {table.name: self.table(table).paths() for table in TABLES}
 
     @property
     def size(self) -> int:
@@ -134,6 +138,10 @@ class Dataset:
         """Replace a table by a few rows, and keep their order. Needs no Spark."""
         stored = self.derived(table)
         return self._commit(stored, stored.write_rows(rows), run)
+
+    def replace_files(self, table: DerivedTable, files: Sequence[DataFile], run: int) -> int:
+        """Replace a table by files that were written for it, and that are in no commit yet."""
+        return self._commit(self.derived(table), files, run)
 
     def clear(self, tables: Sequence[DerivedTable]) -> None:
         """Make the tables of a command that has nothing to say. They have no rows."""

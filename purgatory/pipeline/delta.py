@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from shutil import rmtree
@@ -61,6 +61,16 @@ class DataFile:
         return AddAction(
             self.path, self.size, partition, self.modified, True, json.dumps({"numRecords": self.rows})
         )
+
+
+# The fields of DataFile as columns.
+_FILES: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        *((name, pa.int64()) for name in ("size", "modified", "rows")),
+        ("date", pa.string()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +153,7 @@ class StoredTable:
 
     def write_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[DataFile]:
         """Write a few rows to a file that is in no commit yet. Columns that a row lacks are null."""
-        return self.write_table(pa.Table.from_pylist(list(rows), pa.schema(self._columns.to_arrow())))
+        return self.write_table(pa.Table.from_pylist(list(rows), self.columns))
 
     def write_table(self, rows: pa.Table) -> list[DataFile]:
         """Write rows, in their order, to one file for each date. The files are in no commit yet.
@@ -163,6 +173,10 @@ class StoredTable:
                 )
                 for day in distinct
             ]
+
+    def write_in_worker(self, rows: pa.Table) -> pa.Table:
+        """Do what `write_table` does. Returns a table of the files, with the fields of DataFile."""
+        return pa.Table.from_pylist([asdict(file) for file in self.write_table(rows)], _FILES)
 
     def remove(self, folders: Collection[str]) -> None:
         """Delete folders of files that are in no commit."""
@@ -240,7 +254,7 @@ class StoredTable:
 
     def rows(self, log: DeltaTable | None = None) -> pa.Table:
         """All committed rows of a small table that has no partitions. Needs no Spark."""
-        columns = pa.schema(self._columns.to_arrow())
+        columns = self.columns
         # `to_pyarrow_table` would import pandas, which takes a second.
         files = map(pq.ParquetFile, self.paths(log=log))
         return pa.concat_tables([columns.empty_table(), *(fitted(file.read(), columns) for file in files)])
@@ -252,6 +266,10 @@ class StoredTable:
     @property
     def _columns(self) -> Schema:
         return Schema.from_json(self.schema.json())
+
+    @property
+    def columns(self) -> pa.Schema:
+        return pa.schema(self._columns.to_arrow())
 
     @property
     def _partitions(self) -> list[str]:
@@ -277,7 +295,7 @@ class StoredTable:
             raise
 
     def _write_file(self, rows: pa.Table, folder: Path, date: str | None) -> DataFile:
-        columns = pa.schema(self._columns.to_arrow())
+        columns = self.columns
         stored = pa.schema([field for field in columns if field.name not in self._partitions])
         folder.mkdir(parents=True)
         path = folder / "rows.parquet"

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -34,7 +34,7 @@ from purgatory.pipeline.jobs.compact import compact, run
 from purgatory.pipeline.listing import Segment, segments
 from purgatory.pipeline.schemas import CHECKS_TABLE, COMPACTED_OPERATIONS, GAPS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.tally import Counts
-from purgatory.pipeline.transforms.duplicates import duplicates
+from purgatory.pipeline.transforms.duplicates import Positions, duplicates
 from tests.pipeline.journals import NOON, ROWS, add_segment, operation
 from tests.pipeline.odd_files import odd_files
 from tests.pipeline.settings import NO_SPARK
@@ -248,7 +248,7 @@ def test_a_file_that_changes_between_two_readings_is_not_committed(
 ) -> None:
     path = add_segment(journal, "one", [operation(1), operation(1)])
 
-    def change(*arguments: Any) -> DataFrame:
+    def change(*arguments: Any) -> Mapping[str, Positions]:
         add_segment(journal, "one", [operation(1), operation(1, node="b")])
         return duplicates(*arguments)
 
@@ -281,7 +281,7 @@ def test_a_batch_whose_counts_do_not_add_up_is_not_committed(
 ) -> None:
     add_segment(journal, "one", [operation(1), operation(1), operation(2)])
     with monkeypatch.context() as patched:
-        patched.setattr(compaction, "duplicates", lambda rows, known, identity: rows.limit(2))
+        patched.setattr(compaction, "duplicates", lambda context, table, paths, known: {paths[0]: [0, 1]})
         with pytest.raises(PipelineError, match=r"do not add up.*rows=3, kept=1.*written 1 and 0"):
             add(spark, journal, dataset)
     monkeypatch.setattr(compaction, "take_in", with_a_row_too_many)

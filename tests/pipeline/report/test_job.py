@@ -136,8 +136,8 @@ def test_the_tables_of_an_unfinished_command_are_ignored(
     assert "There is no summary yet." in (tmp_path / "report" / "index.html").read_text()
 
 
-def test_a_directory_without_a_dataset_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_directory_without_a_dataset_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="nothing is compacted"):
-        report.run(spark, Namespace(dataset=Dataset(f"{tmp_path}/none"), output=tmp_path / "report"))
+        report.check(Namespace(dataset=Dataset(f"{tmp_path}/none"), output=tmp_path / "report"))
 
     assert not (tmp_path / "report").exists()
