@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -89,10 +89,11 @@ async def _measure(setting: Setting, name: str) -> Sample:
         calm = await round(workers, plan)
         after = sum(server.processor_seconds() for server in servers)
         await told(workers, do="wait")
+        over = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
-            cutting = tasks.create_task(cut_again_and_again(servers))
+            tasks.create_task(cut_again_and_again(servers, over))
             cut = await round(workers, plan)
-            cutting.cancel()
+            over.set()
     sample = {
         **percentiles(milliseconds(calm)),
         "calm_lost": sum(each["lost"] for each in calm),
@@ -168,9 +169,14 @@ def processor_seconds(answers: Answers) -> float:
     return seconds
 
 
-async def cut_again_and_again(servers: Sequence[Server]) -> None:
-    """End all connections of the workers, until cancelled."""
+async def cut_again_and_again(servers: Sequence[Server], over: asyncio.Event) -> None:
+    """End all connections of the workers, until it is over.
+
+    It is not cancelled, because a client of a server may swallow that.
+    """
     while True:
-        await asyncio.sleep(CUT)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(over.wait(), CUT)
+            return
         for server in servers:
             await server.cut()
