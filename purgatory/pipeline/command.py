@@ -11,6 +11,7 @@ from io import TextIOWrapper
 from typing import Final
 
 from purgatory.pipeline.errors import PipelineError, UsageError
+from purgatory.pipeline.faults import in_words
 
 FAILED: Final = 1
 USAGE_ERROR: Final = 2
@@ -157,6 +158,6 @@ def _message(message: str) -> str:
 
 def _fail(why: str, status: int = FAILED) -> int:
     # The messages of deltalake have several lines, with colours.
-    line = re.sub(r"\s*\n\s*", " ", _COLOUR.sub("", why).strip())
+    line = in_words(why) or re.sub(r"\s*\n\s*", " ", _COLOUR.sub("", why).strip())
     print(f"purgatory-pipeline: {line}", file=sys.stderr)
     return status

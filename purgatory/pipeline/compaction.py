@@ -9,14 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
-from pyspark import RDD
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from purgatory.pipeline import locations
+from purgatory.pipeline.addresses import absolute
 from purgatory.pipeline.batches import Batches, BatchFiles
 from purgatory.pipeline.copies import copied, copies_in
 from purgatory.pipeline.dataset import Dataset
@@ -28,10 +29,8 @@ from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.tally import Counts
+from purgatory.pipeline.tasks import dealt
 from purgatory.pipeline.transforms.duplicates import Positions, duplicates, identities
-
-# In bytes. The segments that one task reads have about this size together.
-_TASK_SIZE: Final = 32 << 20
 
 
 class Compaction:
@@ -128,7 +127,7 @@ class Compaction:
         try:
             intake = self._taken_in(others, batch, recorded.rows_by_digest(others))
         except (PySparkException, Py4JJavaError) as error:
-            gone = [each.source for each in segments if not os.path.exists(each.path)]
+            gone = [each.source for each in segments if not locations.exists(each.path)]
             if not gone:
                 raise
             raise PipelineError(
@@ -182,15 +181,11 @@ class Compaction:
         read: Mapping[str, int],
         drop: Mapping[str, Positions],
     ) -> Intake:
-        dataset = replace(self._dataset, root=os.path.abspath(self._dataset.root))
+        dataset = replace(self._dataset, root=absolute(self._dataset.root))
         reader = partial(take_in, dataset, self._table, batch, read, drop)
-        paths = self._tasks([each.path for each in segments], sum(each.size for each in segments))
-        return Intake.of(paths.mapPartitions(reader).collect())
-
-    def _tasks(self, paths: Sequence[str], size: int) -> RDD[str]:
         context = self._spark.sparkContext
-        tasks = max(context.defaultParallelism, size // _TASK_SIZE)
-        return context.parallelize(paths, min(tasks, len(paths)))
+        tasks = dealt({each.path: each.size for each in segments}, context.defaultParallelism)
+        return Intake.of(context.parallelize(tasks, len(tasks)).flatMap(reader).collect())
 
     def _checked(self, intake: Intake, segments: Sequence[Segment]) -> Intake:
         """Return the intake if it is complete. Raises PipelineError if it lacks a segment, or rows."""
@@ -232,7 +227,7 @@ class Compaction:
 
 def _is_allowed_now(segment: Segment, reason: str) -> bool:
     """Whether the system refused to read the segment, and would not any more."""
-    return os.strerror(errno.EACCES) in reason and os.access(segment.path, os.R_OK)
+    return os.strerror(errno.EACCES) in reason and locations.is_readable(segment.path)
 
 
 def _digests(intake: Intake) -> set[tuple[str, str | None]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from deltalake import DeltaTable, Transaction
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from purgatory.pipeline import locations
 from purgatory.pipeline.delta import DataFile, StoredTable
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import (
@@ -30,7 +30,7 @@ _RUN: Final = "run"
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The directory that `compact` fills and all other commands read. Its tables are Delta tables.
+    """The folder that `compact` fills and all other commands read. Its tables are Delta tables.
 
     The read methods of compacted tables raise PipelineError if nothing has been compacted.
     """
@@ -59,7 +59,7 @@ class Dataset:
 
     def check_format(self) -> None:
         """Raise PipelineError if a version of purgatory without Delta tables wrote the dataset."""
-        if Path(self._at("commits")).is_dir():
+        if locations.is_folder(self._at("commits")):
             raise PipelineError(
                 f"{self.root}: an earlier version of purgatory wrote this dataset, and this version cannot "
                 "read it; compact the journal again, into a new directory"
@@ -87,18 +87,18 @@ class Dataset:
         """The bytes of all files that `compact` has written."""
         return sum(self.table(table).size for table in TABLES)
 
-    def read_operations(self, spark: SparkSession) -> DataFrame:
-        """The operations, with the columns of schemas.COMPACTED_OPERATIONS."""
-        return self.read(spark, OPERATIONS_TABLE)
+    def read_operations(self, spark: SparkSession, columns: Sequence[str] = ()) -> DataFrame:
+        """The operations, with these columns of schemas.COMPACTED_OPERATIONS, or with all."""
+        return self.read(spark, OPERATIONS_TABLE, columns)
 
     def read_gaps(self, spark: SparkSession) -> DataFrame:
         """The gaps, with the columns of schemas.COMPACTED_GAPS."""
         return self.read(spark, GAPS_TABLE)
 
-    def read(self, spark: SparkSession, table: Table) -> DataFrame:
-        """The rows of a table of the journal."""
+    def read(self, spark: SparkSession, table: Table, columns: Sequence[str] = ()) -> DataFrame:
+        """The rows of a table of the journal, with these columns, or with all."""
         self.check_compacted()
-        return self.table(table).read(spark)
+        return self.table(table).read(spark, columns)
 
     def read_quarantine(self, spark: SparkSession) -> DataFrame:
         """The refused rows, with the columns of schemas.QUARANTINE."""

@@ -1,4 +1,4 @@
-"""Delta tables. Spark writes and reads the files. The package deltalake keeps the log, which names the files.
+"""Delta tables. Arrow writes and reads the files. The package deltalake keeps the log, which names the files.
 
 A file belongs to a table when a commit in the log names it. So no reader sees a file that is half written, or
 a file that a killed process has left. This is true of the readers of other packages, too.
@@ -9,13 +9,11 @@ Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
-from pathlib import Path
-from shutil import rmtree
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -26,14 +24,21 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from purgatory.pipeline import locations
+from purgatory.pipeline.addresses import absolute, delta_uri
 from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.tasks import read_in_workers
 
 # The column by which tables are partitioned.
 _DATE: Final = "date"
+# In bytes of memory. A worker writes its rows when they take more than this.
+WRITE_SIZE: Final = 256 << 20
+# The number of rows that a worker passes to Spark at a time.
+_CHUNK: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ _FILES: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """A Delta table at a path, with declared columns."""
+    """A Delta table at an address, with declared columns."""
 
     path: str
     schema: StructType
@@ -86,7 +91,7 @@ class StoredTable:
 
     @property
     def exists(self) -> bool:
-        return DeltaTable.is_deltatable(self._uri)
+        return DeltaTable.is_deltatable(self._uri, self._options)
 
     @property
     def size(self) -> int:
@@ -97,7 +102,13 @@ class StoredTable:
 
     def create(self) -> DeltaTable:
         """Open the log to write to the table. Makes an empty table if there is none, and adds new columns."""
-        DeltaTable.create(self._uri, self._columns, mode="ignore", partition_by=self._partitions)
+        DeltaTable.create(
+            self._uri,
+            self._columns,
+            mode="ignore",
+            partition_by=self._partitions,
+            storage_options=self._options,
+        )
         log = self.log()
         stored = _names(log.schema())
         added = [field for field in self._columns.fields if field.name not in stored]
@@ -115,7 +126,7 @@ class StoredTable:
         If an older version of purgatory has written the table, it may lack columns, and if a newer one has,
         it may have more. Such columns may be null. Raises PipelineError if the columns differ otherwise.
         """
-        log = DeltaTable(self._uri)
+        log = DeltaTable(self._uri, storage_options=self._options)
         declared = {field.name: field for field in self._columns.fields}
         stored = {field.name: field for field in log.schema().fields}
         common = declared.keys() & stored.keys()
@@ -131,7 +142,10 @@ class StoredTable:
 
     def transaction(self, application: str) -> int:
         """The highest number of the application's transactions; 0 if there is none, or no table."""
-        return (DeltaTable(self._uri).transaction_version(application) or 0) if self.exists else 0
+        if not self.exists:
+            return 0
+        log = DeltaTable(self._uri, storage_options=self._options)
+        return log.transaction_version(application) or 0
 
     def write(self, frame: DataFrame) -> list[DataFile]:
         """Write the rows of a frame to files that are in no commit yet. Returns the files that have rows.
@@ -139,10 +153,17 @@ class StoredTable:
         Raises TypeError as `check` does.
         """
         self.check(frame)
-        with self._new_folder() as folder:
-            writer = frame.select(*self.schema.names).write.partitionBy(*self._partitions)
-            writer.parquet(_address(folder))
-            return self._files(folder)
+        # The token tells the files of this frame from others. A worker has a working directory of its own.
+        own = replace(self, path=absolute(self.path), token=f"{self.token}{uuid4().hex}-")
+        try:
+            written = frame.select(*self.schema.names).mapInArrow(own._write_batches, _FILES).collect()
+            files = [DataFile(**row.asDict()) for row in written]
+        except (Exception, KeyboardInterrupt):
+            own.remove(own.folders())
+            raise
+        # Tasks that Spark has repeated leave files, too.
+        own.remove(own.folders() - {file.folder for file in files})
+        return files
 
     def write_in_order(self, rows: pa.Table, order_by: Sequence[str]) -> list[DataFile]:
         """Write rows to one file, sorted by these columns, with nulls first. The file is in no commit yet."""
@@ -168,7 +189,7 @@ class StoredTable:
             return [
                 self._write_file(
                     rows if len(distinct) == 1 else rows.filter(pc.equal(days, day)),
-                    folder / f"{_DATE}={day}",
+                    f"{folder}/{_DATE}={day}",
                     str(day),
                 )
                 for day in distinct
@@ -181,11 +202,12 @@ class StoredTable:
     def remove(self, folders: Collection[str]) -> None:
         """Delete folders of files that are in no commit."""
         for folder in folders:
-            rmtree(os.path.join(self.path, folder), ignore_errors=True)
+            locations.delete_folder(self.path_of(folder))
 
     def folders(self) -> set[str]:
         """The names of the folders that were made with the token of this table; none without a token."""
-        return {folder.name for folder in Path(self.path).glob(f"{self.token}*") if self.token}
+        names = locations.names_in(self.path) if self.token else []
+        return {name for name in names if name.startswith(self.token)}
 
     def append(
         self,
@@ -216,24 +238,32 @@ class StoredTable:
             [file.added() for file in files],
             mode="overwrite",
             partition_by=self._partitions,
+            storage_options=self._options,
             commit_properties=CommitProperties(app_transactions=[transaction]),
         )
 
     def read(
-        self, spark: SparkSession, dates: Collection[date] | None = None, log: DeltaTable | None = None
+        self,
+        spark: SparkSession,
+        columns: Sequence[str] = (),
+        *,
+        dates: Collection[date] | None = None,
+        log: DeltaTable | None = None,
     ) -> DataFrame:
-        """The committed rows of these dates, or of all dates. Empty if there is no table."""
-        return self.read_files(spark, self.paths(dates, log))
+        """The committed rows of these dates, or of all dates. Empty if there is no table.
 
-    def read_files(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-        """The rows in files of the table, committed or not."""
+        Reads only the given columns, if there are any.
+        """
+        return self.read_files(spark, self.paths(dates, log), columns)
+
+    def read_files(self, spark: SparkSession, paths: Sequence[str], columns: Sequence[str] = ()) -> DataFrame:
+        """The rows in files of the table, committed or not. Arrow reads them, in the workers."""
+        schema = StructType([field for field in self.schema if not columns or field.name in columns])
         if not paths:
             # With a limit of 0, Spark knows that the frame is empty before it runs.
-            return spark.createDataFrame([], self.schema).limit(0)
-        stored = StructType([field for field in self.schema if field.name not in self._partitions])
-        frame = spark.read.schema(stored).parquet(*map(_address, paths))
-        # The files have no date: it is in the names of directories, and in the log. So it is computed again.
-        return frame if self.dated_by is None else frame.withColumn(_DATE, F.to_date(self.dated_by))
+            return spark.createDataFrame([], schema).limit(0)
+        read = partial(self._read_file, schema.names)
+        return read_in_workers(spark, locations.sizes(paths), read, schema)
 
     def paths(self, dates: Collection[date] | None = None, log: DeltaTable | None = None) -> list[str]:
         """The paths of the committed files of these dates, or of all dates. Empty if there is no table."""
@@ -250,18 +280,22 @@ class StoredTable:
 
     def path_of(self, file: str) -> str:
         """The absolute path of a file. `file` is its path in the directory of the table."""
-        return os.path.join(os.path.abspath(self.path), file)
+        return f"{absolute(self.path)}/{file}"
 
     def rows(self, log: DeltaTable | None = None) -> pa.Table:
         """All committed rows of a small table that has no partitions. Needs no Spark."""
         columns = self.columns
         # `to_pyarrow_table` would import pandas, which takes a second.
-        files = map(pq.ParquetFile, self.paths(log=log))
+        files = map(locations.parquet, self.paths(log=log))
         return pa.concat_tables([columns.empty_table(), *(fitted(file.read(), columns) for file in files)])
 
     @property
     def _uri(self) -> str:
-        return Path(os.path.abspath(self.path)).as_uri()
+        return delta_uri(self.path)
+
+    @property
+    def _options(self) -> dict[str, str]:
+        return dict(locations.delta_options(self.path))
 
     @property
     def _columns(self) -> Schema:
@@ -285,36 +319,54 @@ class StoredTable:
             )
 
     @contextmanager
-    def _new_folder(self) -> Iterator[Path]:
-        """A folder for new files. It is deleted if the block fails: a full disk would else become fuller."""
-        folder = Path(os.path.abspath(self.path), f"{self.token}{uuid4().hex}")
+    def _new_folder(self) -> Iterator[str]:
+        """The address of a folder for new files.
+
+        It is deleted if the block fails: a full disk would else become fuller.
+        """
+        folder = self.path_of(f"{self.token}{uuid4().hex}")
         try:
             yield folder
         except (Exception, KeyboardInterrupt):
-            rmtree(folder, ignore_errors=True)
+            locations.delete_folder(folder)
             raise
 
-    def _write_file(self, rows: pa.Table, folder: Path, date: str | None) -> DataFile:
-        columns = self.columns
-        stored = pa.schema([field for field in columns if field.name not in self._partitions])
-        folder.mkdir(parents=True)
-        path = folder / "rows.parquet"
-        pq.write_table(fitted(rows, stored), path, compression="zstd")
-        return self._file(path, rows.num_rows, date)
+    def _write_file(self, rows: pa.Table, folder: str, date: str | None) -> DataFile:
+        stored = pa.schema([field for field in self.columns if field.name not in self._partitions])
+        path = f"{folder}/rows.parquet"
+        with locations.created(path) as file:
+            pq.write_table(fitted(rows, stored), file, compression="zstd")
+        info = locations.info(path)
+        name = path.removeprefix(self.path_of(""))
+        return DataFile(name, info.size, info.mtime_ns // 1_000_000, rows.num_rows, date)
 
-    def _files(self, folder: Path) -> list[DataFile]:
-        found = []
-        for path in sorted(folder.rglob("*.parquet")):
-            date = None if self.dated_by is None else path.parent.name.removeprefix(f"{_DATE}=")
-            file = self._file(path, pq.read_metadata(path).num_rows, date)
-            if file.rows:
-                found.append(file)
-        return found
+    def _write_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The part of `write` that runs in the workers: yields the files."""
+        waiting: list[pa.RecordBatch] = []
 
-    def _file(self, path: Path, rows: int, date: str | None) -> DataFile:
-        status = path.stat()
-        name = path.relative_to(os.path.abspath(self.path)).as_posix()
-        return DataFile(name, status.st_size, status.st_mtime_ns // 1_000_000, rows, date)
+        def write() -> pa.RecordBatch:
+            files = self.write_table(pa.Table.from_batches(waiting)) if waiting else []
+            waiting.clear()
+            return pa.RecordBatch.from_pylist([asdict(file) for file in files], to_arrow_schema(_FILES))
+
+        for batch in batches:
+            waiting.append(batch)
+            if sum(each.nbytes for each in waiting) > WRITE_SIZE:
+                yield write()
+        yield write()
+
+    def _read_file(self, columns: Sequence[str], path: str) -> Iterator[pa.RecordBatch]:
+        """The part of `read_files` that runs in the workers."""
+        schema = pa.schema([self.columns.field(name) for name in columns])
+        # The files have no date: it is in the names of folders, and in the log. So it is computed again.
+        dated_by = self.dated_by if _DATE in columns else None
+        stored = [name for name in self.schema.names if name in {dated_by, *columns} - {_DATE}]
+        # One thread is enough, because Spark gives each core a task.
+        for batch in locations.parquet(path).iter_batches(_CHUNK, columns=stored, use_threads=False):
+            rows = pa.Table.from_batches([batch])
+            if dated_by is not None:
+                rows = rows.append_column(_DATE, rows[dated_by].cast(pa.date32()))
+            yield from fitted(rows, schema).to_batches()
 
 
 def _names(columns: Schema) -> set[str]:
@@ -328,8 +380,3 @@ def _keys(name: str, column: pa.ChunkedArray) -> list[tuple[str, pa.ChunkedArray
 def _types(columns: StructType) -> set[tuple[str, str]]:
     """The names and types of the columns. Spark does not know which columns may be null."""
     return {(field.name, field.dataType.simpleString()) for field in columns}
-
-
-def _address(path: str | Path) -> str:
-    """A path for Spark. Without ``file:``, Spark would look for the path in its default file system."""
-    return f"file:{path}"

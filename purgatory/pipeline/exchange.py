@@ -7,7 +7,6 @@ repeats the work of a worker that was lost.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +14,10 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark import SparkContext
 
 from purgatory.journal.schema import SCHEMAS
+from purgatory.pipeline import locations
 from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.sql import select
 
@@ -59,7 +58,7 @@ def columns(table: str, *names: str) -> pa.Schema:
 def rows_of(path: str, columns: Sequence[str]) -> Iterator[pa.Table]:
     """Read some columns of a file of a dataset."""
     # One thread is enough, because Spark gives each core a task.
-    for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=columns, use_threads=False):
+    for batch in locations.parquet(path).iter_batches(_CHUNK, columns=columns, use_threads=False):
         yield pa.Table.from_batches([batch])
 
 
@@ -71,7 +70,7 @@ def gather(
     `files` has the paths of the files of each table. A worker holds the condensed rows of one task in memory.
     This process holds the results in memory.
     """
-    sizes = {path: os.path.getsize(path) for of_table in files.values() for path in of_table}
+    sizes = locations.sizes(path for of_table in files.values() for path in of_table)
     # Each task gets large and small files.
     paths = sorted(
         ((table, path) for table, of_table in files.items() for path in of_table),
@@ -131,4 +130,4 @@ def map_files(
 
 
 def _found(schema: pa.Schema, find: Callable[[pa.Table], pa.Table], path: str) -> pa.Table:
-    return find(fitted(pq.ParquetFile(path).read(schema.names, use_threads=False), schema))
+    return find(fitted(locations.parquet(path).read(schema.names, use_threads=False), schema))

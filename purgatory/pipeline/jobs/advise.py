@@ -79,7 +79,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
         return
     hot = _hot_keys(context, files, options.hot_keys)
     this_run = dataset.new_run(ADVICE_TABLES)
-    stored = replaced(dataset, root=os.path.abspath(dataset.root), token=f"{uuid4().hex[:12]}-").derived(
+    stored = replaced(dataset, root=absolute(dataset.root), token=f"{uuid4().hex[:12]}-").derived(
         CURVES
     )
     parts = (present_timeouts(hot, up_to=_NAMED_TIMEOUTS), survival.curves(hot, stored.write_in_worker))

@@ -7,7 +7,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -16,8 +15,9 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from purgatory.journal import schema
+from purgatory.pipeline import locations
 from purgatory.pipeline import tables as derived
-from purgatory.pipeline.arguments import add_dataset, check_apart, path
+from purgatory.pipeline.arguments import add_dataset, check_apart, output
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.exchange import Part, columns, gather, map_files
 from purgatory.pipeline.report.downsampling import (
@@ -88,15 +88,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_dataset(parser)
     parser.add_argument(
         "output",
-        type=lambda text: Path(path(text)),
-        metavar="DIRECTORY",
-        help="the local directory for index.html and its tables",
+        type=output,
+        metavar="PAGE",
+        help="the folder for index.html and its tables",
     )
 
 
 def check(options: Namespace) -> None:
     dataset: Dataset = options.dataset
-    check_apart(dataset, page=str(options.output))
+    check_apart(dataset, page=options.output)
     dataset.check_compacted()
 
 
@@ -129,13 +129,14 @@ def run(spark: SparkSession, options: Namespace) -> None:
         tables[KINDS] = pa.Table.from_pylist(rows[KINDS], KINDS_SCHEMA)
     html = page(Findings(dataset.root, datetime.now(UTC), rows), sorted(tables))
 
-    output: Path = options.output
-    (output / "tables").mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        pq.write_table(table, output / "tables" / f"{name}.parquet")
-        (output / "tables" / f"{name}.json").write_text(_json(rows[name]), encoding="utf-8")
-    (output / "index.html").write_text(html, encoding="utf-8")
-    print(f"The report is in {output / 'index.html'}")
+        with locations.created(f"{options.output}/tables/{name}.parquet") as file:
+            pq.write_table(table, file)
+        with locations.created(f"{options.output}/tables/{name}.json", "application/json") as file:
+            file.write(_json(rows[name]).encode())
+    with locations.created(f"{options.output}/index.html", "text/html; charset=utf-8") as file:
+        file.write(html.encode())
+    print(f"The report is in {options.output}/index.html")
 
 
 def _nodes(context: SparkContext, dataset: Dataset) -> pa.Table:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Set
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from purgatory import PurgatoryError, __version__
 from purgatory.journal.schema import LATER, SCHEMAS
 from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY, WRITER_KEY
+from purgatory.pipeline import locations
 from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.schemas import Table
+from purgatory.pipeline.tasks import read_in_workers
 from purgatory.pipeline.text import printable
 from purgatory.pipeline.transforms.validation import reasons
 
@@ -46,13 +47,18 @@ class UnreadableError(PurgatoryError):
 def content_of(path: str) -> pa.Buffer:
     """The bytes of a segment. Raises UnreadableError, and FileNotFoundError if it is gone."""
     try:
-        size = os.stat(path).st_size
-        if size > LARGEST:
-            raise UnreadableError(f"unreadable: {_too_large(size)}")
-        return pa.py_buffer(Path(path).read_bytes())
+        with locations.opened(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            if size > LARGEST:
+                raise UnreadableError(f"unreadable: {_too_large(size)}")
+            file.seek(0)
+            return pa.py_buffer(file.read())
     except FileNotFoundError:
         raise
     except OSError as error:
+        if error.errno is None:
+            # The client of a store gives no number. The next try may succeed.
+            raise
         raise UnreadableError(f"unreadable: {error.strerror}") from error
 
 
@@ -81,12 +87,10 @@ def decoded(files: DataFrame, table: Table) -> DataFrame:
     return files.select("path", "content").mapInArrow(partial(decode, table), _decoded_schema(table))
 
 
-def read(files: DataFrame, table: Table) -> DataFrame:
-    """The rows of Parquet files as `decoded` gives them.
-
-    `files` has the columns source, which is the source of the rows, and path, which is in bytes.
-    """
-    return files.select("source", "path").mapInArrow(partial(read_files, table), _decoded_schema(table))
+def read(spark: SparkSession, sources: Mapping[str, str], table: Table) -> DataFrame:
+    """The rows of segments as `decoded` gives them. `sources` has the source of the rows in each path."""
+    read = partial(read_file, table, sources)
+    return read_in_workers(spark, locations.sizes(sources), read, _decoded_schema(table))
 
 
 def decode(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -101,13 +105,9 @@ def decode(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
                 yield from _placed(path.as_py(), rows, table)
 
 
-def read_files(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def read_file(table: Table, sources: Mapping[str, str], path: str) -> Iterator[pa.RecordBatch]:
     """The part of `read` that runs in the workers."""
-    for batch in batches:
-        for source, path in zip(
-            *(batch.column(name).to_pylist() for name in ("source", "path")), strict=True
-        ):
-            yield from _placed(source, rows_in(content_of(os.fsdecode(path)), table), table)
+    return _placed(sources[path], rows_in(content_of(path), table), table)
 
 
 def _decoded_schema(table: Table) -> StructType:

@@ -138,6 +138,6 @@ def test_the_tables_of_an_unfinished_command_are_ignored(
 
 def test_a_directory_without_a_dataset_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="nothing is compacted"):
-        report.check(Namespace(dataset=Dataset(f"{tmp_path}/none"), output=tmp_path / "report"))
+        report.check(Namespace(dataset=Dataset(f"{tmp_path}/none"), output=f"{tmp_path}/report"))
 
     assert not (tmp_path / "report").exists()

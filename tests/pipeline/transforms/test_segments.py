@@ -15,9 +15,10 @@ import pytest
 from purgatory import __version__
 from purgatory.journal.schema import LATER, OPERATIONS, OPERATIONS_SCHEMA, SCHEMAS
 from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY, WRITER_KEY
+from purgatory.pipeline import locations
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from purgatory.pipeline.transforms import segments
-from purgatory.pipeline.transforms.segments import UnreadableError, content_of, decode, read_files, rows_in
+from purgatory.pipeline.transforms.segments import UnreadableError, content_of, decode, read_file, rows_in
 from tests.pipeline.journals import operation, segment
 
 
@@ -185,10 +186,13 @@ def test_a_lack_of_memory_is_not_an_error_of_the_file(
 
 
 def read_paths(*paths: Path) -> list[dict[str, Any]]:
-    files = pa.record_batch(
-        {"source": [path.name for path in paths], "path": [os.fsencode(path) for path in paths]}
-    )
-    return [row for batch in read_files(OPERATIONS_TABLE, iter([files])) for row in batch.to_pylist()]
+    sources = {str(path): path.name for path in paths}
+    return [
+        row
+        for path in sources
+        for batch in read_file(OPERATIONS_TABLE, sources, path)
+        for row in batch.to_pylist()
+    ]
 
 
 def test_files_are_read_by_their_paths(tmp_path: Path) -> None:
@@ -224,12 +228,21 @@ def test_a_file_that_the_system_refuses_to_read_is_unreadable(
     with pytest.raises(UnreadableError, match=r"^unreadable: Is a directory$"):
         content_of(str(tmp_path))
 
-    def refuse(path: Path) -> bytes:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(locations, "opened", refuse)
     with pytest.raises(UnreadableError, match=r"^unreadable: Permission denied$"):
-        content_of(__file__)
+        content_of("a.parquet")
+
+
+def test_a_failure_of_a_store_is_no_fault_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: str) -> None:
+        raise OSError(f"When reading {path}: AWS Error NETWORK_CONNECTION")
+
+    monkeypatch.setattr(locations, "opened", fail)
+    with pytest.raises(OSError, match="NETWORK_CONNECTION"):
+        content_of("s3://bucket/a.parquet")
 
 
 def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
