@@ -65,7 +65,8 @@ def table(timeouts: Sequence[float], spark: SparkSession) -> Iterator[str]:
         estimate, off, more, in_truth = f"not identifiable beyond {duration(row.followed_us)}", "", "", ""
         if row.timeout_us is not None:
             high = "…" if row.timeout_high_us is None else duration(row.timeout_high_us)
-            estimate = f"{duration(row.timeout_us)} ({duration(row.timeout_low_us)} to {high})"
+            low = duration(row.timeout_low_us or 0)
+            estimate = f"{duration(row.timeout_us)} ({low} to {high})"
             off = off_by(row.timeout_us, right)
             more = f"{changes[row.timeout_us]:+,.0f}"
             let = generated([row.timeout_us / 1e6] * len(timeouts), 0, spark).where("outcome = 'completed'")

@@ -47,7 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from pyspark.errors import PySparkException
 
     from purgatory.pipeline.session import spark_session
-    from purgatory.pipeline.sizing import is_short
 
     options = parser().parse_args(arguments)
     # A name that the terminal cannot show must not end a command after all its work.
@@ -59,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.master,
             f"purgatory-pipeline {options.job.NAME}",
             progress=sys.stderr.isatty(),
-            short=is_short(options),
+            short=options.job.NAME != "generate",
             settings={"spark.driver.memory": options.memory, **dict(options.conf)},
         ) as spark:
             status: int | None = options.job.run(spark, options)

@@ -23,13 +23,12 @@ from purgatory.pipeline.copies import copied, copies_in
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.exchange import dealt
 from purgatory.pipeline.intake import Intake, ReadSegment, take_in
 from purgatory.pipeline.listing import Segment
 from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
-from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.tally import Counts
-from purgatory.pipeline.tasks import dealt
 from purgatory.pipeline.transforms.duplicates import Positions, duplicates, identities
 
 
@@ -66,7 +65,6 @@ class Compaction:
         batches = Batches(self._dataset, self._table)
         recorded = batches.recorded()
         new = self._new(recorded, found, retry)
-        fit(self._spark, sum(each.size for each in new[:files_per_batch]))
         names = Counter(each.name for each in found)
         try:
             for first in range(0, len(new), files_per_batch):
@@ -183,9 +181,8 @@ class Compaction:
     ) -> Intake:
         dataset = replace(self._dataset, root=absolute(self._dataset.root))
         reader = partial(take_in, dataset, self._table, batch, read, drop)
-        context = self._spark.sparkContext
-        tasks = dealt({each.path: each.size for each in segments}, context.defaultParallelism)
-        return Intake.of(context.parallelize(tasks, len(tasks)).flatMap(reader).collect())
+        tasks = dealt(self._spark.sparkContext, {each.path: each.size for each in segments})
+        return Intake.of(tasks.flatMap(reader).collect())
 
     def _checked(self, intake: Intake, segments: Sequence[Segment]) -> Intake:
         """Return the intake if it is complete. Raises PipelineError if it lacks a segment, or rows."""

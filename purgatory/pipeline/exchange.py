@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import SparkContext
+from pyspark import RDD, SparkContext
 
 from purgatory.journal.schema import SCHEMAS
 from purgatory.pipeline import locations
@@ -62,6 +62,17 @@ def rows_of(path: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches([batch])
 
 
+def dealt(context: SparkContext, sizes: Mapping[str, int]) -> RDD[list[str]]:
+    """Deal files out to tasks. `sizes` has the bytes of each file.
+
+    Each task gets large and small files. There is a task for each core, and for each 32 MiB.
+    """
+    tasks = max(context.defaultParallelism, sum(sizes.values()) // _TASK_SIZE)
+    largest_first = sorted(sizes, key=sizes.__getitem__, reverse=True)
+    of_tasks = [largest_first[first::tasks] for first in range(max(1, min(tasks, len(sizes))))]
+    return context.parallelize(of_tasks, len(of_tasks))
+
+
 def gather(
     context: SparkContext, files: Mapping[str, Sequence[str]], parts: Sequence[Part], read: Reader = rows_of
 ) -> Mapping[str, pa.Table]:
@@ -70,16 +81,10 @@ def gather(
     `files` has the paths of the files of each table. A worker holds the condensed rows of one task in memory.
     This process holds the results in memory.
     """
-    sizes = locations.sizes(path for of_table in files.values() for path in of_table)
-    # Each task gets large and small files.
-    paths = sorted(
-        ((table, path) for table, of_table in files.items() for path in of_table),
-        key=lambda each: sizes[each[1]],
-        reverse=True,
-    )
+    tables = {path: table for table, paths in files.items() for path in paths}
+    sizes = locations.sizes(tables)
     tasks = max(context.defaultParallelism, sum(sizes.values()) // _TASK_SIZE)
-    dealt = [paths[first::tasks] for first in range(max(1, min(tasks, len(paths))))]
-    condensed = context.parallelize(dealt, len(dealt)).flatMap(partial(condense, parts, tasks, read))
+    condensed = dealt(context, sizes).flatMap(partial(condense, parts, tasks, tables, read))
     results: dict[str, list[pa.Table]] = {
         part.name: [part.merge(part.condense(part.reads.empty_table()))] for part in parts
     }
@@ -89,25 +94,25 @@ def gather(
 
 
 def condense(
-    parts: Sequence[Part], tasks: int, read: Reader, files: Iterable[tuple[str, str]]
+    parts: Sequence[Part], tasks: int, tables: Mapping[str, str], read: Reader, paths: Iterable[str]
 ) -> Iterator[tuple[int, Exchanged]]:
     """Condense the rows of the files for the tasks that merge. `tasks` is the number of these tasks.
 
-    A file is a pair of its table and its path. Yields pairs: the number of a task, from 0, and condensed rows
-    for this task.
+    `tables` has the table of each path. Yields pairs: the number of a task, from 0, and condensed rows for
+    this task.
     """
     condensed: dict[str, list[pa.Table]] = {part.name: [] for part in parts}
-    for table, path in files:
-        own = [part for part in parts if part.table == table]
+    for path in paths:
+        own = [part for part in parts if part.table == tables[path]]
         for rows in read(path, sorted({name for part in own for name in part.reads.names})):
             for part in own:
                 condensed[part.name].append(part.condense(fitted(rows, part.reads)))
     for part in parts:
         if condensed[part.name]:
             rows = pa.concat_tables(condensed.pop(part.name))
-            dealt = select(f"SELECT *, hash({', '.join(part.group)}) % {tasks} AS task FROM rows", rows)
-            for task in pc.unique(dealt["task"]).to_pylist():
-                own_rows = dealt.filter(pc.equal(dealt["task"], task)).drop_columns("task")
+            sent = select(f"SELECT *, hash({', '.join(part.group)}) % {tasks} AS task FROM rows", rows)
+            for task in pc.unique(sent["task"]).to_pylist():
+                own_rows = sent.filter(pc.equal(sent["task"], task)).drop_columns("task")
                 yield task, (part.name, own_rows.combine_chunks())
 
 
@@ -125,9 +130,10 @@ def map_files(
     context: SparkContext, paths: Sequence[str], schema: pa.Schema, find: Callable[[pa.Table], pa.Table]
 ) -> pa.Table:
     """What workers find in each file, which they read whole. Files have the columns of the schema."""
-    found = context.parallelize(paths, max(1, len(paths))).map(partial(_found, schema, find)).collect()
+
+    def read(paths: Iterable[str]) -> Iterator[pa.Table]:
+        for path in paths:
+            yield find(fitted(locations.parquet(path).read(schema.names, use_threads=False), schema))
+
+    found = dealt(context, locations.sizes(paths)).flatMap(read).collect()
     return pa.concat_tables([find(schema.empty_table()), *found])
-
-
-def _found(schema: pa.Schema, find: Callable[[pa.Table], pa.Table], path: str) -> pa.Table:
-    return find(fitted(locations.parquet(path).read(schema.names, use_threads=False), schema))

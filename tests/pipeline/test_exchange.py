@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS, OPERATIONS
 from purgatory.pipeline import exchange
-from purgatory.pipeline.exchange import Part, columns, condense, gather, map_files, merge, rows_of
+from purgatory.pipeline.exchange import Part, columns, condense, dealt, gather, map_files, merge, rows_of
 from purgatory.pipeline.sql import MINUTE_US
 from tests.pipeline.journals import ROWS, add_segment, operation
 
@@ -65,10 +65,10 @@ def test_each_group_is_merged_by_one_task(
     journal: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchange, "_CHUNK", 30)
-    files = [(table, path) for table, paths in journal.items() for path in paths]
+    tables = {path: table for table, paths in journal.items() for path in paths}
     parts = [KINDS, TRIES, KEYS]
     # Each of three tasks reads one file.
-    exchanged = [each for file in files for each in condense(parts, 4, rows_of, [file])]
+    exchanged = [each for path in tables for each in condense(parts, 4, tables, rows_of, [path])]
     assert {task for task, _ in exchanged} == {0, 1, 2, 3}
     found: dict[str, list[pa.Table]] = {part.name: [] for part in parts}
     for own in range(4):
@@ -98,7 +98,7 @@ def test_without_files_a_part_has_its_columns_and_no_rows(spark: SparkSession) -
 def test_minutes_are_spread_over_the_tasks() -> None:
     minutes = pa.table({"minute_us": [number * MINUTE_US for number in range(8000)]})
     part = Part("minutes", "minutes", minutes.schema, lambda rows: rows, ("minute_us",), lambda rows: rows)
-    exchanged = condense([part], 8, lambda path, columns: iter([minutes]), [("minutes", "path")])
+    exchanged = condense([part], 8, {"path": "minutes"}, lambda path, columns: iter([minutes]), ["path"])
     of_task = {task: rows.num_rows for task, (_, rows) in exchanged}
     assert len(of_task) == 8
     assert min(of_task.values()) > 800
@@ -115,3 +115,14 @@ def test_each_file_is_read_whole(spark: SparkSession, journal: dict[str, list[st
 def numbered(rows: pa.Table) -> pa.Table:
     assert rows.schema == columns(OPERATIONS, "kind", "tries")
     return pa.table({"rows": [rows.num_rows]})
+
+
+def test_each_task_gets_large_and_small_files(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tasks(sizes: dict[str, int]) -> list[list[str]]:
+        return dealt(spark.sparkContext, sizes).collect()
+
+    assert tasks({"a": 1, "b": 9, "c": 3, "d": 5}) == [["b", "c"], ["d", "a"]]
+    assert tasks({"a": 1}) == [["a"]]
+    assert tasks({}) == [[]]
+    monkeypatch.setattr(exchange, "_TASK_SIZE", 6)
+    assert len(tasks({"a": 1, "b": 9, "c": 3, "d": 5})) == 3

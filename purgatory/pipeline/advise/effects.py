@@ -12,8 +12,7 @@ from purgatory.pipeline.sql import select
 _EFFECTS: Final = f"""
 WITH points AS (
     SELECT
-        rows.*,
-        timeout_us,
+        rows.*, timeout_us,
         waited_us <= timeout_us AS reached,
         -- Expired operations were at risk, so the curve is above zero there.
         waited_us < timeout_us AND expired > 0 AS reopens,
@@ -24,10 +23,7 @@ WITH points AS (
 ),
 found AS (
     SELECT
-        purgatory,
-        kind,
-        key,
-        timeout_us,
+        purgatory, kind, key, timeout_us,
         arg_max(points, waited_us) FILTER (reached) AS last,
         -- The curve falls, so an upper bound holds for all longer waits, too.
         arg_max(survival_high, waited_us) FILTER (reached AND survival_high IS NOT NULL) AS bound,
@@ -63,13 +59,8 @@ estimated AS (
     FROM found
 )
 SELECT
-    purgatory,
-    kind,
-    key,
-    timeout_us,
-    1 - survival AS completes,
-    1 - highest AS completes_low,
-    1 - lowest AS completes_high,
+    purgatory, kind, key, timeout_us,
+    1 - survival AS completes, 1 - highest AS completes_low, 1 - lowest AS completes_high,
     if(known, reopened - remaining - cut_off, NULL) AS more_completed,
     if(known, reopened - most_remaining - cut_off, NULL) AS more_completed_low,
     if(known, reopened - coalesce(remaining / factor, remaining) - cut_off, NULL) AS more_completed_high,

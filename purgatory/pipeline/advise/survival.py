@@ -38,25 +38,15 @@ UNSETTLED: Final = 0.001
 
 _COUNTED: Final = f"""
 SELECT
-    purgatory,
-    kind,
-    key,
-    waited_us,
-    count(*) AS ended,
+    purgatory, kind, key, waited_us, count(*) AS ended,
     count(*) FILTER (outcome = 'completed') AS completed,
     count(*) FILTER (outcome = 'expired' AND lateness_us IS NOT NULL) AS expired
 FROM ({STRATIFIED}) GROUP BY ALL
 """
 _CURVES: Final = f"""
 WITH ends AS (
-    SELECT
-        purgatory,
-        kind,
-        key,
-        waited_us,
-        total(ended) AS ended,
-        total(completed) AS completed,
-        total(expired) AS expired
+    SELECT purgatory, kind, key, waited_us,
+        total(ended) AS ended, total(completed) AS completed, total(expired) AS expired
     FROM rows GROUP BY ALL
 ),
 counted AS (
@@ -83,16 +73,7 @@ bounded AS (
     FROM estimated WINDOW waits AS (PARTITION BY purgatory, kind, key ORDER BY waited_us)
 )
 SELECT
-    purgatory,
-    kind,
-    key,
-    waited_us,
-    at_risk,
-    ended,
-    completed,
-    expired,
-    completed_running,
-    survival,
+    purgatory, kind, key, waited_us, at_risk, ended, completed, expired, completed_running, survival,
     if(survival > 0, coalesce(variance, 0), NULL) AS log_variance,
     if(survival > 0, coalesce(pow(survival, exp(-deviations / log)), 1), NULL) AS survival_low,
     if(survival > 0, coalesce(pow(survival, exp(deviations / log)), 1), NULL) AS survival_high,
@@ -172,14 +153,9 @@ def timeouts(shares: Sequence[float], curves: pa.Table) -> pa.Table:
 _TIMEOUTS: Final = f"""
 WITH strata AS (
     SELECT
-        purgatory,
-        kind,
-        key,
-        total(ended) AS operations,
-        total(ended::HUGEINT * waited_us) AS waited_in_all_us,
-        max(waited_us) AS followed_us,
-        1 - min(survival) AS known_share,
-        total(completed) AS completions,
+        purgatory, kind, key, total(ended) AS operations,
+        total(ended::HUGEINT * waited_us) AS waited_in_all_us, max(waited_us) AS followed_us,
+        1 - min(survival) AS known_share, total(completed) AS completions,
         if(
             completions * {UNSETTLED} >= {(1 + Z / 2) ** 2},
             (pow(sqrt(completions * {UNSETTLED}) - {Z / 2}, 2) - 1) / completions,
@@ -193,13 +169,7 @@ points AS (
         AND rows.key IS NOT DISTINCT FROM strata.key
 )
 SELECT
-    purgatory,
-    kind,
-    key,
-    operations,
-    waited_in_all_us,
-    followed_us,
-    known_share,
+    purgatory, kind, key, operations, waited_in_all_us, followed_us, known_share,
     min(waited_us) FILTER (1 - survival >= known_share * (1 - late) - {EXACTNESS}) AS settled_us,
     share,
     min(waited_us) FILTER (survival <= 1 - share + {EXACTNESS}) AS timeout_us,

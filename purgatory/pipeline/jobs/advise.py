@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import OPERATIONS
+from purgatory.pipeline.addresses import absolute
 from purgatory.pipeline.advise import survival
 from purgatory.pipeline.advise.effects import effects
 from purgatory.pipeline.advise.evidence import Effect, Evidence, Reading
@@ -79,9 +79,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
         return
     hot = _hot_keys(context, files, options.hot_keys)
     this_run = dataset.new_run(ADVICE_TABLES)
-    stored = replaced(dataset, root=absolute(dataset.root), token=f"{uuid4().hex[:12]}-").derived(
-        CURVES
-    )
+    stored = replaced(dataset, root=absolute(dataset.root), token=f"{uuid4().hex[:12]}-").derived(CURVES)
     parts = (present_timeouts(hot, up_to=_NAMED_TIMEOUTS), survival.curves(hot, stored.write_in_worker))
     written: list[DataFile] = []
     try:

@@ -17,20 +17,12 @@ from purgatory.pipeline.sql import select
 
 WORK: Final = pa.schema(
     [
-        pa.field("purgatory", pa.string()),
-        pa.field("tick_us", pa.int64()),
-        pa.field("wheel_size", pa.int64()),
-        pa.field("since_us", pa.int64()),
-        pa.field("until_us", pa.int64()),
-        pa.field("operations", pa.int64()),
-        pa.field("wakeups", pa.int64()),
-        pa.field("moves", pa.int64()),
-        pa.field("fullest_slot", pa.int64()),
-        pa.field("levels", pa.int64()),
+        ("purgatory", pa.string()),
+        *((name, pa.int64()) for name in ("tick_us", "wheel_size", "since_us", "until_us")),
+        *((name, pa.int64()) for name in ("operations", "wakeups", "moves", "fullest_slot", "levels")),
         # A lateness, and the number of operations that expired this late. Rows with a lateness have nothing
         # else. All else is in one more row for each interval and setting.
-        pa.field("lateness_us", pa.int64()),
-        pa.field("expired", pa.int64()),
+        *((name, pa.int64()) for name in ("lateness_us", "expired")),
     ]
 )
 
@@ -40,13 +32,8 @@ FROM ({WAITS}) AS waits JOIN intervals USING (node, purgatory)
 WHERE entered_us < until_us AND {OFF_THE_WHEEL} > since_us
 """
 _BY_INTERVAL: Final = """
-SELECT
-    purgatory,
-    since_us,
-    until_us,
-    list(entered_us) AS entered_us,
-    list(deadline_us) AS deadline_us,
-    list(left_us) AS left_us
+SELECT purgatory, since_us, until_us,
+    list(entered_us) AS entered_us, list(deadline_us) AS deadline_us, list(left_us) AS left_us
 FROM rows GROUP BY node, purgatory, since_us, until_us
 """
 _BY_SETTING: Final = """
@@ -59,17 +46,10 @@ WITH counted AS (
 ),
 measured AS (
     SELECT
-        purgatory,
-        tick_us,
-        wheel_size,
-        instant(min(since_us)) AS since,
-        instant(max(until_us)) AS until,
-        total(operations) AS operations,
-        total(wakeups) AS wakeups,
-        total(moves) AS moves,
-        max(fullest_slot) AS fullest_slot,
-        max(levels) AS levels,
-        total(expired) AS expired,
+        purgatory, tick_us, wheel_size,
+        instant(min(since_us)) AS since, instant(max(until_us)) AS until,
+        total(operations) AS operations, total(wakeups) AS wakeups, total(moves) AS moves,
+        max(fullest_slot) AS fullest_slot, max(levels) AS levels, total(expired) AS expired,
         sum(lateness_us * expired) / nullif(sum(expired), 0) AS lateness_mean_us,
         quantile(lateness_us, upto, number, 0.99) AS lateness_p99_us,
         max(lateness_us) AS lateness_max_us

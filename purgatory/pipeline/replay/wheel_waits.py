@@ -36,11 +36,7 @@ NO_WAITS: Final = (
 # recorded wait is the time of this try. So operations that completed or failed within a millisecond after one
 # try are left out. This includes operations that were forced to complete while they waited.
 WAITS: Final = """
-SELECT
-    node,
-    purgatory,
-    deadline_us - timeout_us AS entered_us,
-    deadline_us,
+SELECT node, purgatory, deadline_us - timeout_us AS entered_us, deadline_us,
     if(lateness_us IS NULL, end_us, NULL) AS left_us
 FROM (
     SELECT
@@ -66,29 +62,16 @@ moments AS (
     UNION ALL
     SELECT node, purgatory, deadline_us, NULL, NULL, deadline_us FROM waits WHERE left_us IS NULL
 )
-SELECT
-    node,
-    purgatory,
-    at_us // 1_000_000 AS second,
-    count(first_us) AS begun,
-    total(gone_us - first_us) AS pending_us,
-    min(first_us) AS first_us,
-    max(gone_us) AS gone_us,
-    min(expires_us) AS expires_us
+SELECT node, purgatory, at_us // 1_000_000 AS second,
+    count(first_us) AS begun, total(gone_us - first_us) AS pending_us,
+    min(first_us) AS first_us, max(gone_us) AS gone_us, min(expires_us) AS expires_us
 FROM moments GROUP BY ALL
 """
 # With a window over the seconds that follow, each second would sum them up again.
 _INTERVALS: Final = f"""
 WITH merged AS (
-    SELECT
-        node,
-        purgatory,
-        second,
-        total(begun) AS begun,
-        sum(pending_us) AS pending_us,
-        min(first_us) AS first_us,
-        max(gone_us) AS gone_us,
-        min(expires_us) AS expires_us
+    SELECT node, purgatory, second, total(begun) AS begun, sum(pending_us) AS pending_us,
+        min(first_us) AS first_us, max(gone_us) AS gone_us, min(expires_us) AS expires_us
     FROM rows GROUP BY ALL
 ),
 seconds AS (
@@ -115,18 +98,11 @@ newest AS (
     FROM seconds WHERE recorded - begun_before - begun < {{newest}}
 ),
 intervals AS (
-    SELECT
-        node,
-        purgatory,
-        recorded,
+    SELECT node, purgatory, recorded,
         if(number = 0, min(second) * 1_000_000, min(coalesce(quiet_us, expires_us))) AS since_us
     FROM newest GROUP BY node, purgatory, recorded, number
 )
-SELECT
-    node,
-    purgatory,
-    recorded::BIGINT AS recorded,
-    since_us,
+SELECT node, purgatory, recorded::BIGINT AS recorded, since_us,
     lead(since_us, 1, {NEVER}) OVER (PARTITION BY node, purgatory ORDER BY since_us) AS until_us
 FROM intervals WHERE since_us IS NOT NULL
 """

@@ -33,9 +33,7 @@ _DOWNSAMPLED: Final = f"""
 SELECT * FROM rows
 QUALIFY row_number() OVER (
     PARTITION BY
-        purgatory,
-        kind,
-        key,
+        purgatory, kind, key,
         floor(survival * {HEIGHT}),
         floor(log10(nullif(survival, 0)) * {DECADE}),
         floor(log10(greatest(waited_us, 1)) * {DECADE}),
@@ -129,9 +127,7 @@ def pending_in_steps(pending: pa.Table, step: int, coverage: Coverage) -> pa.Tab
         FROM intervals WHERE from_us < to_us
     )
     SELECT
-        {_covered(step_us, coverage)},
-        purgatory,
-        kind,
+        {_covered(step_us, coverage)}, purgatory, kind,
         max(most) AS pending_max,
         sum(mean * part_us) / sum(part_us) AS pending_mean
     FROM parts GROUP BY step_us, purgatory, kind

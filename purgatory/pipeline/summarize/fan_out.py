@@ -13,14 +13,9 @@ from purgatory.pipeline.sql import MINUTE_US, select
 _COUNTED: Final = f"""
 SELECT
     start_us(epoch_us(checked), {MINUTE_US}) AS minute_us,
-    purgatory,
-    bin(tried) AS about,
-    count(*) AS checks,
-    total(tried) AS tried,
-    total(completed) AS completed,
-    max(tried) AS most,
-    min(epoch_us(checked)) AS first_us,
-    max(epoch_us(checked)) AS last_us
+    purgatory, bin(tried) AS about,
+    count(*) AS checks, total(tried) AS tried, total(completed) AS completed, max(tried) AS most,
+    min(epoch_us(checked)) AS first_us, max(epoch_us(checked)) AS last_us
 FROM rows GROUP BY ALL
 """
 _MEASURED: Final = """
@@ -32,16 +27,10 @@ WITH numbered AS (
     FROM rows
 )
 SELECT
-    instant(minute_us) AS minute,
-    purgatory,
-    total(checks) AS checks,
-    total(tried) AS tried,
-    total(completed) AS completed,
-    quantile(about, upto, number, 0.5) AS tried_p50,
-    quantile(about, upto, number, 0.99) AS tried_p99,
-    max(most) AS tried_max,
-    min(first_us) AS first_us,
-    max(last_us) AS last_us
+    instant(minute_us) AS minute, purgatory,
+    total(checks) AS checks, total(tried) AS tried, total(completed) AS completed,
+    quantile(about, upto, number, 0.5) AS tried_p50, quantile(about, upto, number, 0.99) AS tried_p99,
+    max(most) AS tried_max, min(first_us) AS first_us, max(last_us) AS last_us
 FROM numbered GROUP BY minute_us, purgatory
 """
 # There is one row for each minute and purgatory in which a key was checked. ``checks`` is the number of

@@ -14,9 +14,7 @@ from purgatory.pipeline.sql import MINUTE_US, select
 # One row for each gap and each minute that the gap overlaps.
 _BY_MINUTE: Final = f"""
 SELECT
-    node,
-    lost_operations,
-    lost_checks,
+    node, lost_operations, lost_checks,
     {MINUTE_US} * unnest(
         range(epoch_us(began) // {MINUTE_US}, epoch_us(ended) // {MINUTE_US} + 1)
     ) AS minute_us
@@ -24,10 +22,8 @@ FROM rows
 """
 _MERGED: Final = """
 SELECT
-    instant(minute_us) AS minute,
-    list_sort(list(DISTINCT node)) AS nodes,
-    total(lost_operations) AS lost_operations,
-    total(lost_checks) AS lost_checks
+    instant(minute_us) AS minute, list_sort(list(DISTINCT node)) AS nodes,
+    total(lost_operations) AS lost_operations, total(lost_checks) AS lost_checks
 FROM rows GROUP BY minute_us
 """
 # There is one row for each minute that a gap overlaps, with the sorted names of the ``nodes`` that lost rows.

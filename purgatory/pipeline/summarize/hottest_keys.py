@@ -14,11 +14,7 @@ from purgatory.pipeline.sql import select
 # For each key: its operations, the time that its operations waited, and the tries that completed no
 # operation. If an operation has a key twice, the key counts once.
 _COUNTED: Final = """
-SELECT
-    purgatory,
-    key,
-    count(*) AS operations,
-    total(waited_us) AS waited_us,
+SELECT purgatory, key, count(*) AS operations, total(waited_us) AS waited_us,
     total(tries - (outcome = 'completed')::INTEGER) AS wasted_tries
 FROM (
     SELECT * EXCLUDE (keys), unnest(if(len(keys) > 1, list_distinct(keys), keys)) AS key FROM rows
@@ -26,11 +22,7 @@ FROM (
 GROUP BY ALL
 """
 _SUMMED: Final = """
-SELECT
-    purgatory,
-    key,
-    total(operations) AS operations,
-    total(waited_us) AS waited_us,
+SELECT purgatory, key, total(operations) AS operations, total(waited_us) AS waited_us,
     total(wasted_tries) AS wasted_tries
 FROM rows GROUP BY ALL
 """

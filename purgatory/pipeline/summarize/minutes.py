@@ -15,15 +15,9 @@ READS: Final = ("purgatory", "kind", "outcome", "started", "waited_us", "latenes
 # The numbers of operations that are alike, and the sums of their tries. A window has a given length.
 COUNTED: Final = """
 SELECT
-    start_us(ended_us(started, waited_us), {length_us}) AS start_us,
-    purgatory,
-    kind,
-    outcome,
-    bin(waited_us) AS wait_us,
-    bin(lateness_us) AS late_us,
-    count(*) AS operations,
-    total(tries) AS tries,
-    max(ended_us(started, waited_us)) AS latest_us
+    start_us(ended_us(started, waited_us), {length_us}) AS start_us, purgatory, kind, outcome,
+    bin(waited_us) AS wait_us, bin(lateness_us) AS late_us,
+    count(*) AS operations, total(tries) AS tries, max(ended_us(started, waited_us)) AS latest_us
 FROM rows GROUP BY ALL
 """
 # The measures of each window. `latest_us` is when its last operation ended.
@@ -41,9 +35,7 @@ numbered AS (
     FROM counted WINDOW alike AS (PARTITION BY start_us, purgatory, kind)
 )
 SELECT
-    instant(start_us) AS minute,
-    purgatory,
-    kind,
+    instant(start_us) AS minute, purgatory, kind,
     total(operations) AS operations,
     {", ".join(f"total(if(outcome = '{each}', operations, 0)) AS {each}" for each in OUTCOMES)},
     quantile(wait_us, waits_upto, waits_in_all, 0.5) AS wait_p50_us,
@@ -52,8 +44,7 @@ SELECT
     quantile(wait_us, waits_upto, waits_in_all, 0.999) AS wait_p999_us,
     quantile(late_us, lates_upto, lates_in_all, 0.99) AS lateness_p99_us,
     sum(tries) / sum(operations) AS tries_per_operation,
-    start_us,
-    max(latest_us) AS latest_us
+    start_us, max(latest_us) AS latest_us
 FROM numbered GROUP BY start_us, purgatory, kind
 """
 

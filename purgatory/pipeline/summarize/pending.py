@@ -16,9 +16,7 @@ from purgatory.pipeline.summarize.coverage import Coverage
 # 1 more if an operation began. It takes four bytes.
 _PACKED: Final = f"""
 SELECT
-    purgatory,
-    kind,
-    start_us(at_us, {MINUTE_US}) AS minute_us,
+    purgatory, kind, start_us(at_us, {MINUTE_US}) AS minute_us,
     list((2 * (at_us % {MINUTE_US}) + began)::INTEGER) AS changes
 FROM (
     SELECT purgatory, kind, epoch_us(started) AS at_us, 1 AS began FROM rows
@@ -40,14 +38,9 @@ summed AS (
     SELECT *, sum(net) OVER (PARTITION BY purgatory, kind, minute_us ORDER BY after_us) AS since FROM instants
 )
 SELECT
-    purgatory,
-    kind,
-    minute_us,
-    minute_us + min(after_us) AS first_us,
-    minute_us + max(after_us) AS last_us,
-    total(net) AS net,
-    max(since)::BIGINT AS most,
-    total(net * ({MINUTE_US} - after_us)) AS area_us
+    purgatory, kind, minute_us,
+    minute_us + min(after_us) AS first_us, minute_us + max(after_us) AS last_us,
+    total(net) AS net, max(since)::BIGINT AS most, total(net * ({MINUTE_US} - after_us)) AS area_us
 FROM summed GROUP BY purgatory, kind, minute_us
 """
 # How the number of pending operations changed in each minute. There is one row for each purgatory, kind and
@@ -68,9 +61,7 @@ WITH summed AS (
     SELECT *, (sum(net) OVER (PARTITION BY purgatory, kind ORDER BY minute_us))::BIGINT AS after FROM rows
 )
 SELECT
-    instant(minute_us) AS minute,
-    purgatory,
-    kind,
+    instant(minute_us) AS minute, purgatory, kind,
     -- The number before the first change counts, too, unless this change is at the beginning of the minute.
     greatest(after - net + most, if(first_us > minute_us, after - net, NULL)) AS pending_max,
     ((after - net) * {MINUTE_US} + area_us) / {{covered_us}} AS pending_mean,

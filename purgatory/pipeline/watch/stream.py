@@ -15,6 +15,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import SCHEMAS
+from purgatory.pipeline.exchange import dealt
 from purgatory.pipeline.listing import Segment, segments, text_of
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
 from purgatory.pipeline.sql import select
@@ -75,10 +76,8 @@ class _Journal:
         self._seen.update(each.path for each in new)
         until = datetime.now(UTC) + _CLOCK_SKEW
         reader = partial(read, table, query, round(until.timestamp() * 1e6))
-        paths = self._context.parallelize(
-            [each.path for each in new], min(len(new), self._context.defaultParallelism)
-        )
-        return reduce(Reading.__add__, paths.mapPartitions(reader).collect())
+        tasks = dealt(self._context, {each.path: each.size for each in new})
+        return reduce(Reading.__add__, tasks.flatMap(reader).collect())
 
     def _is_new(self, segment: Segment) -> bool:
         return segment.modified >= self._since and segment.path not in self._seen

@@ -12,18 +12,8 @@ from purgatory.pipeline.summarize.minutes import COUNTED, MEASURED
 from purgatory.pipeline.watch.monitor import Window
 
 _WINDOWS: Final = f"""
-SELECT
-    start_us AS start,
-    start_us + {{length_us}} AS end,
-    purgatory,
-    kind,
-    operations,
-    expired,
-    wait_p50_us,
-    wait_p99_us,
-    lateness_p99_us,
-    tries_per_operation,
-    latest_us AS latest
+SELECT start_us AS start, start_us + {{length_us}} AS end, purgatory, kind, operations, expired,
+    wait_p50_us, wait_p99_us, lateness_p99_us, tries_per_operation, latest_us AS latest
 FROM ({MEASURED})
 """
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import GAPS, SCHEMAS
 from purgatory.pipeline.command import INTERRUPTED
-from purgatory.pipeline.errors import PipelineError, UsageError
+from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import watch
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from purgatory.pipeline.watch import stream
@@ -233,12 +233,6 @@ def test_a_segment_that_is_deleted_after_it_was_listed_is_passed_over(
 def test_a_directory_that_is_not_a_journal_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="not a journal, it has no directory 'operations'"):
         watch.check(options(tmp_path))
-
-
-def test_a_journal_in_an_object_store_is_refused() -> None:
-    with pytest.raises(UsageError, match="watch needs a journal in a file system"):
-        watch.check(argparse.Namespace(journal="s3://bucket/journal"))
-    watch.check(argparse.Namespace(journal="2026-11-20T12:00"))
 
 
 @pytest.mark.parametrize(
