@@ -115,10 +115,13 @@ class Link:
         backoff = Backoff()
         while True:
             try:
-                await self._connect(backoff, task_status)
+                await self._connect(task_status)
             except Exception as error:
                 if self.last_beat is None:
                     raise
+                # A server may end each connection as soon as everything is subscribed.
+                if self.heard.is_set():
+                    backoff.reset()
                 seconds = backoff.next()
                 if self.connected:
                     self.connected = False
@@ -131,13 +134,16 @@ class Link:
                     logger.info("still not connected, next attempt in %.2g s: %s", seconds, described(error))
                 await anyio.sleep(seconds)
 
-    async def _connect(self, backoff: Backoff, task_status: TaskStatus[None]) -> NoReturn:
+    async def _connect(self, task_status: TaskStatus[None]) -> NoReturn:
         """One connection, from its beginning to its end, which raises."""
         self._alive = self._clock()
         self._end = None
         self.heard.clear()
         problem: Exception | None = None
-        missing = "the server has not answered: check the address, and whether both sides use TLS"
+        missing = (
+            "the server has not answered: check the address, whether both sides use TLS, and whether the "
+            "pool has a free connection"
+        )
         try:
             async with anyio.create_task_group() as group:
                 self._scope = group.cancel_scope
@@ -149,7 +155,6 @@ class Link:
                 self._alive = self._clock()
                 self.connected = True
                 self.generation += 1
-                backoff.reset()
                 self._on_connected()
                 if self.generation == 1:
                     task_status.started()

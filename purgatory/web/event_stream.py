@@ -27,7 +27,7 @@ R = TypeVar("R")
 logger: Final = logging.getLogger("purgatory.web")
 
 PAUSE: Final = 15.0
-"""The longest time, in seconds, that a stream waits after an operation that was done without an event."""
+"""The longest time, in seconds, that a stream waits after an operation that has not moved the position."""
 
 HEADERS: Final = {
     "Cache-Control": "no-store",
@@ -48,9 +48,10 @@ class EventStream(Response):
     When `read` returns None, nothing more will come, and the stream ends. A client that asks again gets a
     204. Browsers ask no more after a 204.
 
-    After an operation that is done before its timeout and has no events, the next operation would be done at
+    The id of the last event is the client's position. After an operation that is done before its timeout and
+    has no events, or only events that leave the position where it was, the next operation would be done at
     once, too. So the stream logs a warning, and waits as long as the operation's timeout, at most 15 seconds.
-    An event without data avoids the wait, because it moves the client's position.
+    An event without data moves the position, and so avoids the wait.
 
     The response to a HEAD request is the headers. `read` is called for them, and its operation is dropped.
 
@@ -184,11 +185,12 @@ class EventStream(Response):
                 operation = following
                 at_once = operation.done
                 encoded = first or self._encode(await operation, last)
+                moved = encoded.last != last
                 first, last = None, encoded.last
                 await send(body(encoded.body or HEARTBEAT))
                 if encoded.failure is not None:
                     raise encoded.failure
-                if not encoded.body and not operation.expired:
+                if not moved and not operation.expired:
                     await self._pause(operation)
                 elif at_once:
                     # A client that is far behind must not hold the loop.
@@ -201,11 +203,12 @@ class EventStream(Response):
         await send(body(b"", more=False))
 
     async def _pause(self, operation: DelayedOperation[Any]) -> None:
-        """Wait after `operation`, which was done without an event, as long as between two heartbeats."""
+        """Wait after `operation`, which has not moved the position, as long as between two heartbeats."""
         seconds = min(operation.timeout or PAUSE, PAUSE)
         logger.warning(
-            "%s was done, but there is no event for its client, so its stream waits for %g seconds; to move "
-            "the position of the client, send an event without data",
+            "%s was done, but its client is where it was, so its stream waits for %g seconds; to move the "
+            "position of the client, give each event the position behind it as its id, or send an event "
+            "without data",
             safe_repr(operation),
             seconds,
         )
@@ -246,7 +249,8 @@ def last_event_id(scope: Scope) -> str | None:
     """The id that a client names in Last-Event-ID, which is UTF-8."""
     for name, value in scope["headers"]:
         if name == b"last-event-id":
-            return bytes(value).decode(errors="replace")
+            # uvicorn leaves the space behind a header's value in place.
+            return bytes(value).strip().decode(errors="replace")
     return None
 
 

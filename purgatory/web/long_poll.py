@@ -29,7 +29,7 @@ RETRY_AFTER: Final = 1
 """Seconds after which a refused client may ask again. They are few, because a refusal costs little."""
 
 CLIENT_CLOSED_REQUEST: Final = 499
-"""The status that nginx logs for a client that has disconnected. No client receives it."""
+"""The status that nginx logs for a client that has disconnected."""
 
 
 class HasReceive(Protocol):
@@ -53,10 +53,9 @@ async def long_poll(
     """The result of `operation`, which waits on `keys` while the client of `request` stays connected.
 
     Starlette and FastAPI make responses of the HTTPExceptions that this raises. The status is 503, with
-    Retry-After, when the purgatory is full or closed, or when the operation was withdrawn. It is 499, which
-    no client receives, when the client has disconnected. Exceptions of the operation's hooks are raised
-    unchanged. So are PurgatoryNotOpen and the errors of `poll` for wrong arguments, because a retry would not
-    help.
+    Retry-After, when the purgatory is full or closed, or when the operation was withdrawn. It is 499, for the
+    server's log, when the client has disconnected. Exceptions of the operation's hooks are raised unchanged.
+    So are PurgatoryNotOpen and the errors of `poll` for wrong arguments, because a retry would not help.
     """
     try:
         return await poll(request.receive, purgatory, operation, keys)

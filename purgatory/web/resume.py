@@ -20,9 +20,13 @@ OF_THE_BODY: Final = (b"content-encoding", b"content-length", b"content-type")
 def client_has(request: Request, tag: str) -> bool:
     """Whether the client of `request` has the content with the entity tag `tag`, by its If-None-Match header.
 
-    Ask before the wait: a client that has all there is waits for more, whatever position it names.
+    Ask before the wait: a client that has all there is waits for more, whatever position it names. Raises
+    ValueError when `tag` is no entity tag.
     """
-    named = ",".join(request.headers.getlist("if-none-match"))
+    if not OPAQUE_TAG.fullmatch(tag):
+        raise ValueError(f"""an entity tag is text in double quotes, such as '"7"', not {tag!r}""")
+    # uvicorn leaves the space behind a header's value in place.
+    named = ",".join(request.headers.getlist("if-none-match")).strip()
     return named == "*" or tag in OPAQUE_TAG.findall(named)
 
 
@@ -39,8 +43,7 @@ def resumable(request: Request, response: Response, tag: str, **following: objec
 
     Raises ValueError when `tag` is no entity tag.
     """
-    if not OPAQUE_TAG.fullmatch(tag):
-        raise ValueError(f"""an entity tag is text in double quotes, such as '"7"', not {tag!r}""")
+    unchanged = client_has(request, tag)
     headers = response.headers
     headers["ETag"] = tag
     headers.setdefault("Cache-Control", "no-cache")
@@ -51,8 +54,8 @@ def resumable(request: Request, response: Response, tag: str, **following: objec
         # A colon, as in the text of a position, needs no quoting in a query.
         query = urlencode([*kept, *following.items()], safe=":")
         headers["Link"] = f'<?{query}>; rel="next"'
-    if not client_has(request, tag):
+    if not unchanged:
         return response
-    unchanged = Response(status_code=HTTPStatus.NOT_MODIFIED)
-    unchanged.raw_headers = [header for header in response.raw_headers if header[0] not in OF_THE_BODY]
-    return unchanged
+    empty = Response(status_code=HTTPStatus.NOT_MODIFIED, background=response.background)
+    empty.raw_headers = [header for header in response.raw_headers if header[0] not in OF_THE_BODY]
+    return empty

@@ -14,7 +14,9 @@ from typing import Final, NamedTuple
 
 LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
-NOT_IN_ID: Final = re.compile(r"[\0\r\n]")
+# Browsers do not send an empty id back, and HTTP drops spaces around it. Servers answer 400 to a request
+# whose Last-Event-ID has control characters (https://github.com/whatwg/html/issues/689).
+NOT_AN_ID: Final = re.compile(r"^$|^ | $|[\x00-\x1f\x7f]")
 
 HEARTBEAT: Final = b":\n\n"
 """A comment, which clients ignore. It tells the proxies on the way that the connection is in use."""
@@ -25,7 +27,8 @@ class ServerSentEvent:
     """One event of a stream.
 
     `id` is the position behind the event, such as the text of a `Position`. A client that has lost its
-    connection names the last id that it has got, and the stream goes on from there. It must not be empty.
+    connection names the last id that it has got, and the stream goes on from there. An id is not empty, has
+    no control characters, and has no space around it, because no other id comes back as it was.
 
     `data` is the content, of any number of lines. Without it, the event moves the client's position only, and
     the client's code is not told. `event` is the event's type, which is "message" by default.
@@ -34,8 +37,9 @@ class ServerSentEvent:
     from this event on, and is sent in whole milliseconds. Give each client another `retry`, so that not all
     clients come back at the same moment.
 
-    Raises ValueError for what the format cannot carry: an `id` or an `event` of several lines, text that
-    UTF-8 cannot encode, such as half of a surrogate pair, and a `retry` that is negative or not finite.
+    Raises ValueError for another `id`, and for what the format cannot carry: an `event` of several lines,
+    text that UTF-8 cannot encode, such as half of a surrogate pair, and a `retry` that is negative or not
+    finite.
     """
 
     id: str
@@ -45,8 +49,9 @@ class ServerSentEvent:
     _encoded: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.id or NOT_IN_ID.search(self.id):
-            raise ValueError(f"the id of an event must be one line that is not empty, not {self.id!r}")
+        if NOT_AN_ID.search(self.id):
+            words = "text without control characters, that has no space around it and is not empty"
+            raise ValueError(f"the id of an event must be {words}, not {self.id!r}")
         if self.event is not None and LINE_END.search(self.event):
             raise ValueError(f"the type of an event must be one line, not {self.event!r}")
         if self.retry is not None and not 0 <= self.retry < inf:

@@ -204,6 +204,20 @@ async def test_a_worker_whose_loop_stands_still_shows_it_within_a_heartbeat(
     assert not pair.waiter.relay.statistics().connected
 
 
+async def test_connections_that_are_lost_before_a_heartbeat_is_back_become_rare(pair: Pair) -> None:
+    """A server may end each connection for what is subscribed on it (max_subscriptions of NATS)."""
+    subscribe = pair.waiter.transport.subscribe
+
+    async def subscribe_and_lose(channels: Sequence[str]) -> None:
+        await subscribe(channels)
+        pair.broker.cut()
+
+    pair.waiter.transport.subscribe = subscribe_and_lose  # type: ignore[method-assign]
+    pair.waiter.park("tea")
+    await asyncio.sleep(60)
+    assert 10 < pair.waiter.relay.statistics().generation < 30
+
+
 async def test_a_subscription_on_a_dead_connection_does_not_wait_for_ever(pair: Pair) -> None:
     await asyncio.sleep(20)
     pair.broker.silence()

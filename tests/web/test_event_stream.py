@@ -97,9 +97,12 @@ async def test_a_client_that_names_its_last_event_gets_those_that_follow(log: Lo
 
 
 @pytest.mark.parametrize(
-    ("sent", "read"), [("\u00e9\u20ac".encode(), "\u00e9\u20ac"), (b"a\xff", "a\N{REPLACEMENT CHARACTER}")]
+    ("sent", "read"),
+    [("\u00e9\u20ac".encode(), "\u00e9\u20ac"), (b"a\xff", "a\N{REPLACEMENT CHARACTER}"), (b"7 \t", "7")],
 )
-async def test_the_last_id_is_utf_8(purgatory: Purgatory, sent: bytes, read: str) -> None:
+async def test_the_last_id_is_utf_8_without_the_space_around_it(
+    purgatory: Purgatory, sent: bytes, read: str
+) -> None:
     named: list[str | None] = []
     client = StreamClient((b"last-event-id", sent))
     await answered(client, EventStream(purgatory, named.append, ["key"], events))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urljoin
 
 import pytest
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -35,6 +36,7 @@ def request_with(*if_none_match: str, query: str = "") -> Request:
         pytest.param(['"1", W/"7" ,"8"'], True, id="one of several tags"),
         pytest.param(['"1"', '"7"'], True, id="one of several headers"),
         pytest.param(["*"], True, id="any"),
+        pytest.param(["* "], True, id="any, as uvicorn hands it over, with the space behind it"),
         pytest.param(["7"], False, id="no quotes"),
         pytest.param(['"17"'], False, id="a tag that ends alike"),
         pytest.param(['"a,"7",b"'], False, id="no list of tags"),
@@ -88,6 +90,12 @@ def test_a_client_that_has_the_answer_gets_an_empty_304_with_the_same_headers() 
     }
 
 
+def test_the_background_tasks_of_the_answer_run_after_its_304_too() -> None:
+    task = BackgroundTask(list)
+    response = resumable(request_with('"7"'), JSONResponse(["x"], background=task), '"7"')
+    assert (response.status_code, response.background) == (304, task)
+
+
 def test_without_parameters_there_is_no_link() -> None:
     assert "link" not in resumable(request_with(), Response(), '"7"').headers
 
@@ -96,3 +104,6 @@ def test_without_parameters_there_is_no_link() -> None:
 def test_what_is_no_strong_entity_tag_is_refused(tag: str) -> None:
     with pytest.raises(ValueError, match="entity tag is text in double quotes"):
         resumable(request_with(), Response(), tag)
+    # No client would ever have it, so none would wait.
+    with pytest.raises(ValueError, match="entity tag is text in double quotes"):
+        client_has(request_with(), tag)

@@ -36,10 +36,15 @@ def test_an_event_has_a_line_for_each_field_and_each_line_of_its_data(
     assert event.encode() == encoded
 
 
-@pytest.mark.parametrize("id", ["", "7\n", "7\r8", "\0"])
+@pytest.mark.parametrize("id", ["", "7\n", "7\r8", "\0", " ", " 7", "7 ", "a\tb", "a\fb", "a\x7f"])
 def test_an_id_that_clients_would_not_send_back_is_refused(id: str) -> None:
-    with pytest.raises(ValueError, match="id of an event must be one line that is not empty"):
+    with pytest.raises(ValueError, match="id of an event must be text without control characters"):
         ServerSentEvent(id, "data")
+
+
+@pytest.mark.parametrize("id", ["7", "a b", "d0390cc6:7", "\u00e9\u0085\u2028"])
+def test_an_id_that_clients_send_back_is_taken(id: str) -> None:
+    assert ServerSentEvent(id).encode() == f"id: {id}\n\n".encode()
 
 
 def test_a_type_of_two_lines_is_refused() -> None:

@@ -59,6 +59,23 @@ async def test_an_operation_that_is_done_without_events_is_followed_by_the_next_
         assert client.complete
 
 
+@pytest.mark.parametrize("make", [gate, Ready])
+async def test_events_that_leave_the_position_where_it_was_are_followed_by_the_next_operation_after_a_pause(
+    virtual_time: VirtualTimeLoop, make: Callable[[float | None], DelayedOperation[str]]
+) -> None:
+    """The id of such an event is the position of the event itself, in place of the position behind it."""
+    async with Purgatory() as purgatory:
+        client = StreamClient((b"last-event-id", b"7"))
+        stream = EventStream(
+            purgatory, lambda last: make(10), ["key"], lambda name: [ServerSentEvent("7", name)]
+        )
+        task = client.request(stream)
+        await asyncio.sleep(29)
+        assert client.body.count(b"id: 7\n") == 3
+        await purgatory.aclose()
+        await task
+
+
 async def test_a_pause_is_logged_with_what_to_do(
     purgatory: Purgatory, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,7 +6,9 @@ import asyncio
 import re
 import secrets
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, Final, NoReturn, final
+from urllib.parse import unquote, urlsplit
 
 import anyio
 from anyio.abc import TaskStatus
@@ -28,7 +30,7 @@ _SPREAD: Final = 0.25
 _PATIENCE: Final = 1.0
 
 _SUBJECT: Final = re.compile(r"[^\s.*>]+(\.[^\s.*>]+)*")
-_PASSWORD: Final = re.compile("//.*@")
+_USERINFO: Final = re.compile(r"^(\w+://)?.*@")
 
 # The relay connects again by itself, and has to hear what it publishes. nats-py tries a server twice then,
 # and takes 0 for "for ever" (seen with 2.16).
@@ -62,8 +64,8 @@ class NatsTransport:
     back, and at the latest after `anti_entropy` seconds. A server with ``no_advertise`` tells nothing of
     that.
 
-    Raises TypeError for a `server` that is neither, and for an option that the transport sets itself. Raises
-    ValueError for a prefix that is no subject.
+    Raises TypeError for a `server` that is neither, and for an option that ``nats.connect`` does not have or
+    that the transport sets itself. Raises ValueError for a prefix that is no subject.
     """
 
     max_bytes: int = _MAX_BYTES
@@ -76,6 +78,10 @@ class NatsTransport:
         own = sorted(options.keys() & {*_OPTIONS, "error_cb", "closed_cb", "discovered_server_cb"})
         if own:
             raise TypeError(f"the transport sets {' and '.join(own)} by itself")
+        try:
+            signature(Client.connect).bind(Client, server, **options)
+        except TypeError as error:
+            raise TypeError(f"the options are those of nats.connect: {error}") from None
         if not _SUBJECT.fullmatch(prefix):
             raise ValueError(f"a prefix must be a subject of NATS without wildcards, not {prefix!r}")
         self._servers = [server] if isinstance(server, str) else list(server)
@@ -134,7 +140,8 @@ class NatsTransport:
                 await connection.close()
                 if not isinstance(error, Exception):
                     raise
-                problems.append(f"{_PASSWORD.sub('//', server)}: {described(connection.problem or error)}")
+                address = _USERINFO.sub(r"\1", server)
+                problems.append(f"{address}: {described(connection.problem or error)}")
         # A server that refuses a password may reset the connection before it can say so.
         check = "check the addresses, the user and the password"
         raise ConnectionError(f"there is no connection to NATS, {check}: {'; '.join(problems)}")
@@ -171,6 +178,8 @@ class Connection:
         self._changed = asyncio.Event()
 
     async def open(self, server: str, options: dict[str, Any]) -> None:
+        if not options.keys() & {"user", "token"}:
+            options = {**options, **_credentials(server)}
         await self.client.connect(
             server,
             error_cb=self._failed,
@@ -273,3 +282,13 @@ class Connection:
 
     async def _closed(self) -> None:
         self._ended(ConnectionError(f"NATS has ended the connection: {self.client.last_error}"))
+
+
+def _credentials(server: str) -> dict[str, str]:
+    """The user and the password of a URL, or its token. nats-py would not decode %40 (seen with 2.16)."""
+    parts = urlsplit(server if "://" in server else f"nats://{server}")
+    if parts.username is None:
+        return {}
+    if parts.password is None:
+        return {"token": unquote(parts.username)}
+    return {"user": unquote(parts.username), "password": unquote(parts.password)}

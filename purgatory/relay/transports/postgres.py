@@ -51,8 +51,9 @@ class PostgresTransport:
 
     `server` is a DSN such as ``postgresql://localhost/app``, or an `asyncpg.Pool`. A URL of SQLAlchemy's,
     such as ``postgresql+asyncpg://localhost/app``, is a DSN, too. A pool that you pass stays open. One
-    connection of the pool is in use as long as the relay is open. All signals go over this connection, on one
-    channel, whose name is `prefix`. Give each application its own.
+    connection of the pool is in use as long as the relay is open. Behind pgbouncer, connecting takes a second
+    one for a moment. All signals go over this connection, on one channel, whose name is `prefix`. Give each
+    application its own.
 
     The best way to signal is `notify`, in the transaction that writes: the signal leaves at the commit.
 
@@ -187,10 +188,11 @@ async def notify(connection: Connection, *keys: Key, prefix: str = "purgatory") 
     where `purgatory.relay.signal_text` writes the text. It must be shorter than 8,000 bytes.
     """
     # What stands for a connection of asyncpg, such as that of a pool, need not be an instance of its class.
-    if not hasattr(connection, "fetchval"):
+    if not hasattr(connection, "is_in_transaction"):
         raise TypeError(
-            f"notify() takes a connection of asyncpg, not {type(connection).__name__}: with SQLAlchemy and "
-            "other drivers, execute SELECT pg_notify(prefix, text), where signal_text() writes the text"
+            f"notify() takes the connection of asyncpg that writes, not {type(connection).__name__}: with "
+            "SQLAlchemy and other drivers, execute SELECT pg_notify(prefix, text) there, where signal_text() "
+            "writes the text"
         )
     texts = [encoded(key) for key in keys]
     # A key that is too long for a notification is signalled by its shard.

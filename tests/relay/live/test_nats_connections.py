@@ -46,6 +46,14 @@ async def test_as_a_user_in_the_url_who_has_the_documented_rights_and_no_others(
         await signals_go_over(NatsTransport(url), NatsTransport(url))
 
 
+@pytest.mark.parametrize("userinfo", ["re%2Flay:p%40s%2Fs%3A", "re%2Flay"], ids=["password", "token"])
+async def test_special_characters_of_the_url_are_decoded(userinfo: str) -> None:
+    user = {"user": "re/lay", "password": "p@s/s:"} if ":" in userinfo else {"token": "re/lay"}
+    with NatsServer(accounts={}, no_auth_user=None, authorization=user) as server:
+        url = server.url.replace("//", f"//{userinfo}@")
+        await signals_go_over(NatsTransport(url), NatsTransport(url.removeprefix("nats://")))
+
+
 async def test_with_a_user_or_a_token_in_the_options() -> None:
     with server_with_a_user(RIGHTS) as server:
         options = {"user": "relay", "password": "secret"}

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from purgatory.relay.transports.postgres import PostgresTransport
-from tests.relay.live.pairs import Served, process_on, signals_go_over
+from tests.relay.live.pairs import SHORT, Served, process_on, signals_go_over
 from tests.relay.live.servers import PostgresServer, self_signed
 from tests.relay.processes import State
 
@@ -25,6 +25,15 @@ async def test_over_a_dsn(postgres_server: PostgresServer, scheme: str) -> None:
 async def test_over_a_pool(postgres_server: PostgresServer) -> None:
     async with asyncpg.create_pool(postgres_server.url, min_size=0, max_size=2) as pool:
         await signals_go_over(PostgresTransport(pool), PostgresTransport(pool))
+
+
+async def test_a_pool_without_a_free_connection_is_named_as_a_possible_cause(
+    postgres_server: PostgresServer,
+) -> None:
+    async with asyncpg.create_pool(postgres_server.url, min_size=0, max_size=1) as pool, pool.acquire():
+        with pytest.raises(TimeoutError, match=r"check .* whether the pool has a free connection"):
+            async with process_on(Served(lambda: PostgresTransport(pool)), State(), SHORT):
+                pass
 
 
 async def test_over_a_dsn_with_tls() -> None:

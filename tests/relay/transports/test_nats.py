@@ -27,3 +27,9 @@ def test_a_prefix_that_is_no_subject_is_refused(prefix: str) -> None:
 def test_an_option_that_the_transport_sets_is_refused() -> None:
     with pytest.raises(TypeError, match="sets allow_reconnect and no_echo by itself"):
         NatsTransport(URL, no_echo=True, allow_reconnect=True)
+
+
+@pytest.mark.parametrize("option", ["passwort", "servers"])
+def test_an_option_that_nats_does_not_have_or_that_is_given_twice_is_refused(option: str) -> None:
+    with pytest.raises(TypeError, match=f"the options are those of nats.connect: .*{option}"):
+        NatsTransport(URL, **{option: URL})

@@ -46,6 +46,9 @@ class FakeSession:
     async def execute(self, *query: Any) -> None:
         self.executed.append(query)
 
+    def is_in_transaction(self) -> bool:
+        return True
+
     def terminate(self) -> None:
         self.terminated = True
 
@@ -220,6 +223,11 @@ async def test_a_connection_that_is_not_asyncpgs_is_refused() -> None:
 
     with pytest.raises(TypeError, match=r"not AsyncConnection: with SQLAlchemy .* signal_text"):
         await notify(AsyncConnection(), "tea")  # type: ignore[arg-type]  # the mistake under test
+
+
+async def test_a_pool_is_refused_because_its_connections_are_not_in_the_transaction_of_the_caller() -> None:
+    with pytest.raises(TypeError, match="takes the connection of asyncpg that writes, not Pool"):
+        await notify(asyncpg.create_pool(DSN), "tea")  # type: ignore[arg-type]  # the mistake under test
 
 
 def test_what_is_neither_a_dsn_nor_a_pool_is_refused() -> None:
