@@ -12,11 +12,9 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from purgatory.pipeline import locations
 from purgatory.pipeline.addresses import absolute
@@ -25,15 +23,13 @@ from purgatory.pipeline.copies import copied, copies_in
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.intake import Intake, Positions, ReadSegment, take_in
+from purgatory.pipeline.exchange import dealt
+from purgatory.pipeline.intake import Intake, ReadSegment, take_in
 from purgatory.pipeline.listing import Segment
 from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
-from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.tally import Counts
-from purgatory.pipeline.tasks import dealt
-from purgatory.pipeline.transforms.duplicates import duplicates, has_duplicates, new_identities
-from purgatory.pipeline.transforms.segments import read
+from purgatory.pipeline.transforms.duplicates import Positions, duplicates, identities
 
 
 class Compaction:
@@ -69,7 +65,6 @@ class Compaction:
         batches = Batches(self._dataset, self._table)
         recorded = batches.recorded()
         new = self._new(recorded, found, retry)
-        fit(self._spark, sum(each.size for each in new[:files_per_batch]))
         names = Counter(each.name for each in found)
         try:
             for first in range(0, len(new), files_per_batch):
@@ -163,14 +158,17 @@ class Compaction:
         stored = self._dataset.table(self._table)
         written = [stored.path_of(file.path) for file in intake.rows]
         known = stored.paths({date.fromisoformat(file.date) for file in intake.rows if file.date})
-        if not has_duplicates(self._spark.sparkContext, self._table, [*known, *written]):
+        context = self._spark.sparkContext
+        rows, distinct = identities(context, self._table, [*known, *written])
+        if rows == distinct:
             return intake
-        rows, others = (stored.read_files(self._spark, paths, identity) for paths in (written, known))
         once = [each.path for each in intake.segments if each.problem is None and not each.copy]
-        drop = self._duplicates(once, others)
+        drop = duplicates(context, self._table, once, known)
         again = self._checked(self._run(segments, batch, read, drop), segments)
+        rewritten = [stored.path_of(file.path) for file in again.rows]
         unchanged = _digests(again) == _digests(intake)
-        if not unchanged or _rows(again.rows) != new_identities(rows, others, identity).count():
+        # No identity may be lost.
+        if not unchanged or identities(context, self._table, [*known, *rewritten])[1] != distinct:
             raise self._wrong(again)
         return again
 
@@ -183,9 +181,8 @@ class Compaction:
     ) -> Intake:
         dataset = replace(self._dataset, root=absolute(self._dataset.root))
         reader = partial(take_in, dataset, self._table, batch, read, drop)
-        context = self._spark.sparkContext
-        tasks = dealt({each.path: each.size for each in segments}, context.defaultParallelism)
-        return Intake.of(context.parallelize(tasks, len(tasks)).flatMap(reader).collect())
+        tasks = dealt(self._spark.sparkContext, {each.path: each.size for each in segments})
+        return Intake.of(tasks.flatMap(reader).collect())
 
     def _checked(self, intake: Intake, segments: Sequence[Segment]) -> Intake:
         """Return the intake if it is complete. Raises PipelineError if it lacks a segment, or rows."""
@@ -206,21 +203,6 @@ class Compaction:
             f"was not added; run compact again: {Counts.of(intake.segments)}; written "
             f"{_rows(intake.rows)} and {_rows(intake.quarantine)}"
         )
-
-    def _duplicates(self, paths: Sequence[str], known: DataFrame) -> Mapping[str, Positions]:
-        """The positions of the duplicates in each segment."""
-        table = self._table
-        # Text in Spark is UTF-8, which a path need not be.
-        # Of duplicates, the row in the first path is kept.
-        numbered = {path: f"{number:09}" for number, path in enumerate(sorted(paths))}
-        rows = read(self._spark, numbered, table)
-        valid = rows.where("position IS NOT NULL AND reason IS NULL").withColumn(
-            "date", F.to_date(table.instant)
-        )
-        found = duplicates(valid, known, table.identity)
-        by_file = found.groupBy("source").agg(F.collect_list("position").alias("positions"))
-        by_number = {number: path for path, number in numbered.items()}
-        return {by_number[row["source"]]: np.array(row["positions"]) for row in by_file.toLocalIterator()}
 
     def _row(self, segment: Segment, read: ReadSegment, batch: int) -> Mapping[str, Any]:
         """The row about this segment in the table of segments; see schemas.SEGMENTS."""

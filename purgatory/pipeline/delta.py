@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import date
-from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -23,22 +22,14 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, create_table_with_add_actions
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from purgatory.pipeline import locations
 from purgatory.pipeline.addresses import absolute, delta_uri
 from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.tasks import read_in_workers
 
 # The column by which tables are partitioned.
 _DATE: Final = "date"
-# In bytes of memory. A worker writes its rows when they take more than this.
-WRITE_SIZE: Final = 256 << 20
-# The number of rows that a worker passes to Spark at a time.
-_CHUNK: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +60,11 @@ class DataFile:
 
 
 # The fields of DataFile as columns.
-_FILES: Final = StructType(
+_FILES: Final = pa.schema(
     [
-        StructField("path", StringType()),
-        *(StructField(name, LongType()) for name in ("size", "modified", "rows")),
-        StructField("date", StringType()),
+        ("path", pa.string()),
+        *((name, pa.int64()) for name in ("size", "modified", "rows")),
+        ("date", pa.string()),
     ]
 )
 
@@ -83,7 +74,7 @@ class StoredTable:
     """A Delta table at an address, with declared columns."""
 
     path: str
-    schema: StructType
+    columns: pa.Schema
     # The table is partitioned by the day of this column, in UTC. None if it has no partitions.
     dated_by: str | None = None
     # The names of new folders begin with this text. It tells them from the folders of other processes.
@@ -147,26 +138,13 @@ class StoredTable:
         log = DeltaTable(self._uri, storage_options=self._options)
         return log.transaction_version(application) or 0
 
-    def write(self, frame: DataFrame) -> list[DataFile]:
-        """Write the rows of a frame to files that are in no commit yet. Returns the files that have rows.
-
-        Raises TypeError as `check` does.
-        """
-        self.check(frame)
-        # The token tells the files of this frame from others. A worker has a working directory of its own.
-        own = replace(self, path=absolute(self.path), token=f"{self.token}{uuid4().hex}-")
-        try:
-            written = frame.select(*self.schema.names).mapInArrow(own._write_batches, _FILES).collect()
-            files = [DataFile(**row.asDict()) for row in written]
-        except (Exception, KeyboardInterrupt):
-            own.remove(own.folders())
-            raise
-        # Tasks that Spark has repeated leave files, too.
-        own.remove(own.folders() - {file.folder for file in files})
-        return files
-
     def write_in_order(self, rows: pa.Table, order_by: Sequence[str]) -> list[DataFile]:
-        """Write rows to one file, sorted by these columns, with nulls first. The file is in no commit yet."""
+        """Write rows to one file, sorted by these columns, with nulls first. The file is in no commit yet.
+
+        Raises TypeError if the rows lack a column.
+        """
+        if missing := set(self.columns.names) - set(rows.column_names):
+            raise TypeError(f"{self.path}: the rows have no column {', '.join(sorted(missing))}")
         # Arrow sorts nulls last. So the rows are sorted first by whether the column has a value.
         keys = {name: key for each in order_by for name, key in _keys(each, rows[each])}
         order = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
@@ -179,7 +157,7 @@ class StoredTable:
     def write_table(self, rows: pa.Table) -> list[DataFile]:
         """Write rows, in their order, to one file for each date. The files are in no commit yet.
 
-        Needs no Spark. Raises ValueError if a column has nulls and is declared without nulls.
+        Raises ValueError if a column has nulls and is declared without nulls.
         """
         with self._new_folder() as folder:
             if self.dated_by is None:
@@ -194,6 +172,10 @@ class StoredTable:
                 )
                 for day in distinct
             ]
+
+    def write_in_worker(self, rows: pa.Table) -> pa.Table:
+        """Do what `write_table` does. Returns a table of the files, with the fields of DataFile."""
+        return pa.Table.from_pylist([asdict(file) for file in self.write_table(rows)], _FILES)
 
     def remove(self, folders: Collection[str]) -> None:
         """Delete folders of files that are in no commit."""
@@ -238,29 +220,6 @@ class StoredTable:
             commit_properties=CommitProperties(app_transactions=[transaction]),
         )
 
-    def read(
-        self,
-        spark: SparkSession,
-        columns: Sequence[str] = (),
-        *,
-        dates: Collection[date] | None = None,
-        log: DeltaTable | None = None,
-    ) -> DataFrame:
-        """The committed rows of these dates, or of all dates. Empty if there is no table.
-
-        Reads only the given columns, if there are any.
-        """
-        return self.read_files(spark, self.paths(dates, log), columns)
-
-    def read_files(self, spark: SparkSession, paths: Sequence[str], columns: Sequence[str] = ()) -> DataFrame:
-        """The rows in files of the table, committed or not. Arrow reads them, in the workers."""
-        schema = StructType([field for field in self.schema if not columns or field.name in columns])
-        if not paths:
-            # With a limit of 0, Spark knows that the frame is empty before it runs.
-            return spark.createDataFrame([], schema).limit(0)
-        read = partial(self._read_file, schema.names)
-        return read_in_workers(spark, locations.sizes(paths), read, schema)
-
     def paths(self, dates: Collection[date] | None = None, log: DeltaTable | None = None) -> list[str]:
         """The paths of the committed files of these dates, or of all dates. Empty if there is no table."""
         if log is None:
@@ -279,11 +238,9 @@ class StoredTable:
         return f"{absolute(self.path)}/{file}"
 
     def rows(self, log: DeltaTable | None = None) -> pa.Table:
-        """All committed rows of a small table that has no partitions. Needs no Spark."""
-        columns = self.columns
+        """All committed rows of a small table."""
         # `to_pyarrow_table` would import pandas, which takes a second.
-        files = map(locations.parquet, self.paths(log=log))
-        return pa.concat_tables([columns.empty_table(), *(fitted(file.read(), columns) for file in files)])
+        return pa.concat_tables([self.columns.empty_table(), *map(self._rows_of, self.paths(log=log))])
 
     @property
     def _uri(self) -> str:
@@ -295,24 +252,11 @@ class StoredTable:
 
     @property
     def _columns(self) -> Schema:
-        return Schema.from_json(self.schema.json())
-
-    @property
-    def columns(self) -> pa.Schema:
-        return pa.schema(self._columns.to_arrow())
+        return Schema.from_arrow(self.columns)
 
     @property
     def _partitions(self) -> list[str]:
         return [] if self.dated_by is None else [_DATE]
-
-    def check(self, frame: DataFrame) -> None:
-        """Raise TypeError unless a frame has the declared columns. Their order does not matter."""
-        found, declared = _types(frame.schema), _types(self.schema)
-        if found != declared:
-            raise TypeError(
-                f"{self.path}: found the columns {sorted(found - declared)} in place of the declared columns "
-                f"{sorted(declared - found)}"
-            )
 
     @contextmanager
     def _new_folder(self) -> Iterator[str]:
@@ -327,6 +271,13 @@ class StoredTable:
             locations.delete_folder(folder)
             raise
 
+    def _rows_of(self, path: str) -> pa.Table:
+        rows = locations.parquet(path).read()
+        if self.dated_by is not None:
+            # The files have no date: it is in the names of folders, and in the log.
+            rows = rows.append_column(_DATE, rows[self.dated_by].cast(pa.date32()))
+        return fitted(rows, self.columns)
+
     def _write_file(self, rows: pa.Table, folder: str, date: str | None) -> DataFile:
         stored = pa.schema([field for field in self.columns if field.name not in self._partitions])
         path = f"{folder}/rows.parquet"
@@ -336,34 +287,6 @@ class StoredTable:
         name = path.removeprefix(self.path_of(""))
         return DataFile(name, info.size, info.mtime_ns // 1_000_000, rows.num_rows, date)
 
-    def _write_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The part of `write` that runs in the workers: yields the files."""
-        waiting: list[pa.RecordBatch] = []
-
-        def write() -> pa.RecordBatch:
-            files = self.write_table(pa.Table.from_batches(waiting)) if waiting else []
-            waiting.clear()
-            return pa.RecordBatch.from_pylist([asdict(file) for file in files], to_arrow_schema(_FILES))
-
-        for batch in batches:
-            waiting.append(batch)
-            if sum(each.nbytes for each in waiting) > WRITE_SIZE:
-                yield write()
-        yield write()
-
-    def _read_file(self, columns: Sequence[str], path: str) -> Iterator[pa.RecordBatch]:
-        """The part of `read_files` that runs in the workers."""
-        schema = pa.schema([self.columns.field(name) for name in columns])
-        # The files have no date: it is in the names of folders, and in the log. So it is computed again.
-        dated_by = self.dated_by if _DATE in columns else None
-        stored = [name for name in self.schema.names if name in {dated_by, *columns} - {_DATE}]
-        # One thread is enough, because Spark gives each core a task.
-        for batch in locations.parquet(path).iter_batches(_CHUNK, columns=stored, use_threads=False):
-            rows = pa.Table.from_batches([batch])
-            if dated_by is not None:
-                rows = rows.append_column(_DATE, rows[dated_by].cast(pa.date32()))
-            yield from fitted(rows, schema).to_batches()
-
 
 def _names(columns: Schema) -> set[str]:
     return {field.name for field in columns.fields}
@@ -371,8 +294,3 @@ def _names(columns: Schema) -> set[str]:
 
 def _keys(name: str, column: pa.ChunkedArray) -> list[tuple[str, pa.ChunkedArray]]:
     return [(f"{name} is known", pc.is_valid(column)), (name, column)]
-
-
-def _types(columns: StructType) -> set[tuple[str, str]]:
-    """The names and types of the columns. Spark does not know which columns may be null."""
-    return {(field.name, field.dataType.simpleString()) for field in columns}

@@ -8,22 +8,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.delta import WRITE_SIZE, DataFile
+from purgatory.pipeline.delta import DataFile
 from purgatory.pipeline.listing import digest_of, text_of
 from purgatory.pipeline.schemas import Table
+from purgatory.pipeline.transforms.duplicates import Positions
 from purgatory.pipeline.transforms.segments import UnreadableError, content_of, rows_in
 from purgatory.pipeline.transforms.validation import reasons
 
-# Positions of rows in a segment.
-Positions = NDArray[np.int64]
+# In bytes of memory. A worker writes its rows when they take more than this.
+_WRITE_SIZE: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def take_in(
             refused.append(_quarantined(text_of(path), rows, why, table, batch))
         new = kept[-1].num_rows
         segments.append(ReadSegment(path, digest=digest, kept=new, duplicates=valid - new, refused=counts))
-        if sum(each.nbytes for each in kept) > WRITE_SIZE:
+        if sum(each.nbytes for each in kept) > _WRITE_SIZE:
             yield write()
     yield write()
 

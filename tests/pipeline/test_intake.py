@@ -16,9 +16,10 @@ from purgatory.journal.schema import OPERATIONS
 from purgatory.pipeline import intake
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile, StoredTable
-from purgatory.pipeline.intake import Intake, Positions, ReadSegment, take_in
+from purgatory.pipeline.intake import Intake, ReadSegment, take_in
 from purgatory.pipeline.listing import digest_of
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
+from purgatory.pipeline.transforms.duplicates import Positions
 from purgatory.pipeline.transforms.segments import content_of, rows_in
 from tests.pipeline.journals import NOON, Row, add_segment, operation, segment
 
@@ -136,7 +137,7 @@ def test_rows_are_written_as_soon_as_they_are_too_many_for_the_memory(
 ) -> None:
     paths = [add_segment(tmp_path, f"{number}", [operation(number)]) for number in (1, 2, 3)]
     size = rows_in(content_of(str(paths[0])), OPERATIONS_TABLE).nbytes
-    monkeypatch.setattr(intake, "WRITE_SIZE", 1.5 * size)
+    monkeypatch.setattr(intake, "_WRITE_SIZE", 1.5 * size)
     taken = take(dataset, *paths)
     assert [file.rows for file in taken.rows] == [2, 1]
     assert [Path(each.path) for each in taken.segments] == paths

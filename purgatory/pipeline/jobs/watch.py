@@ -9,12 +9,12 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.addresses import in_store
 from purgatory.pipeline.arguments import add_journal
-from purgatory.pipeline.errors import UsageError
+from purgatory.pipeline.listing import segments
+from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.watch.monitor import HEADER, Monitor
 from purgatory.pipeline.watch.notice import INCOMPLETE, LATE, REFUSED, WARNING, Notice
-from purgatory.pipeline.watch.stream import check_journal, watched
+from purgatory.pipeline.watch.stream import watched
 
 NAME: Final = "watch"
 SUMMARY: Final = "Follow a journal: print each window, and warn when unusually many or few operations expire."
@@ -77,15 +77,12 @@ def milliseconds(text: str) -> int:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raise UsageError if the journal is in an object store. Only Spark can look into other file systems."""
-    if in_store(options.journal):
-        raise UsageError(f"JOURNAL {options.journal}: watch needs a journal in a file system")
+    for table in (OPERATIONS_TABLE, GAPS_TABLE):
+        segments(options.journal, table.name)
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> int:
     """Print notices until the end. Returns 0, WARNED or LACKING."""
-    journal = options.journal.rstrip("/")
-    check_journal(spark, journal)
     monitor = Monitor(options.lateness * 1000)
     happened: set[str] = set()
 
@@ -98,7 +95,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> int:
     try:
         notices = watched(
             spark,
-            journal,
+            options.journal,
             monitor,
             window_ms=options.window,
             lateness_ms=options.lateness,

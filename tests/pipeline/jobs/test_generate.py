@@ -20,7 +20,7 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import generate
 from purgatory.pipeline.jobs.compact import compact
 from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
-from purgatory.pipeline.transforms.segments import decode
+from purgatory.pipeline.transforms.segments import rows_in
 from purgatory.pipeline.transforms.synthesis import Workload
 from tests.pipeline.settings import NO_SPARK
 
@@ -57,12 +57,10 @@ def test_a_synthetic_journal_can_be_compacted(
     added = compact(spark, journal, dataset, OPERATIONS_TABLE, 1000).added
     assert (added.rows, added.duplicates, added.unreadable_files) == (1000, 0, 0)
     assert 50 < added.quarantined < 150
-    dates = {row["date"].isoformat() for row in dataset.read_operations(spark).select("date").collect()}
+    dates = {date.isoformat() for date in dataset.table(OPERATIONS_TABLE).rows()["date"].to_pylist()}
     assert dates == {"2026-05-04", "2026-05-05"}
     for file in Path(journal, CHECKS).glob("*.parquet"):
-        segment = pa.record_batch({"path": [file.name], "content": [file.read_bytes()]})
-        about, *_ = decode(CHECKS_TABLE, iter([segment]))
-        assert about.column("reason").to_pylist() == [None]
+        assert rows_in(pa.py_buffer(file.read_bytes()), CHECKS_TABLE).num_rows > 0
 
     with pytest.raises(PipelineError, match="exists already"):
         generate.check(options)

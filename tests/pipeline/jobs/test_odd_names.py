@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from purgatory.pipeline import locations
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.jobs import compact, prune
+from purgatory.pipeline.jobs import compact, prune, watch
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from tests.pipeline.journals import add_segment, operation
 from tests.pipeline.odd_names import ODD_NAMES, REFUSED_NAMES
@@ -26,7 +26,9 @@ def ids(dataset: Dataset) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_a_journal_and_a_dataset_may_have_any_name(name: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_journal_and_a_dataset_may_have_any_name(
+    name: str, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = add_segment(tmp_path / name / "journal", name, [operation(1), operation(1), operation(2)])
     root = f"{tmp_path}/{'dataset' if name in REFUSED_NAMES else name}/dataset"
     options = parser().parse_args(["compact", f"{tmp_path}/{name}/journal/", root])
@@ -35,6 +37,8 @@ def test_a_journal_and_a_dataset_may_have_any_name(name: str, spark: SparkSessio
     assert ids(Dataset(root)) == [1, 2]
     (listed,) = Dataset(root).segments.rows().to_pylist()
     assert listed["source"] == str(path)
+    assert watch.run(spark, parser().parse_args(["watch", f"{tmp_path}/{name}/journal", "--once"])) == 0
+    assert "2026-03-01 12:00:00           3  100.0 %" in capsys.readouterr().out
     prune.run(spark, parser().parse_args(["prune", f"{tmp_path}/{name}/journal", root, "--days", "0"]))
     assert not path.exists()
 

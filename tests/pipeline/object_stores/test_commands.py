@@ -18,12 +18,13 @@ from purgatory.pipeline.batches import Batches, BatchFiles
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.jobs import compact, optimize, prune, run
+from purgatory.pipeline.jobs import compact, optimize, prune, run, watch
 from purgatory.pipeline.jobs.generate import generate
 from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.tables import DERIVED_TABLES, GAP_MINUTES
 from purgatory.pipeline.transforms.synthesis import Workload
+from purgatory.pipeline.watch.monitor import HEADER
 from tests.pipeline.alike import assert_alike, rows
 from tests.pipeline.datasets import listed
 from tests.pipeline.journals import ROWS, add_segment, operation, segment
@@ -69,8 +70,21 @@ def test_other_programs_read_the_same_rows(spark: SparkSession, tmp_path: Path, 
     by_polars = pl.read_delta(stored.path, storage_options=options)["operation_id"].to_list()
     files = DeltaTable(stored.path, storage_options=options).to_pyarrow_dataset()
     by_duckdb = [number for (number,) in duckdb.from_arrow(files).project("operation_id").fetchall()]
-    by_spark = [row["operation_id"] for row in stored.read(spark).collect()]
-    assert sorted(by_polars) == sorted(by_duckdb) == sorted(by_spark) == list(range(5))
+    by_arrow = stored.rows()["operation_id"].to_pylist()
+    assert sorted(by_polars) == sorted(by_duckdb) == sorted(by_arrow) == list(range(5))
+
+
+def test_watch_follows_a_journal_in_a_store(
+    spark: SparkSession, tmp_path: Path, bucket: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_segment(tmp_path, "one", [operation(number) for number in range(5)])
+    ship(tmp_path, f"{bucket}/journal")
+    options = parser().parse_args(["watch", f"{bucket}/journal", "--once"])
+    watch.check(options)
+    assert watch.run(spark, options) == 0
+    header, window = capsys.readouterr().out.splitlines()
+    assert header == HEADER
+    assert window.startswith("2026-03-01 12:00:00           5  100.0 %")
 
 
 def test_of_two_writers_one_commits_and_the_other_is_refused(bucket: str) -> None:
