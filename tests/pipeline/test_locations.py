@@ -13,11 +13,7 @@ from deltalake import DeltaTable
 
 from purgatory.pipeline import locations
 from purgatory.pipeline.addresses import delta_uri, table_address_of
-
-# Names that shells, URLs, Java or Windows treat in some way of their own.
-ODD_NAMES = ("run [1]", "{a,b}", "feature%2Flogin", "a%20b", "100%", "back\\slash", "12:00", "é", "a+b&c#d")
-# deltalake decodes these, and does not find them.
-REFUSED_NAMES = ("feature%2Flogin", "a%20b", "back\\slash")
+from tests.pipeline.odd_names import ODD_NAMES, REFUSED_NAMES
 
 
 @pytest.fixture(params=["local", "store"])

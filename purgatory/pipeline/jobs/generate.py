@@ -119,10 +119,11 @@ def generate(spark: SparkSession, journal: str, workload: Workload) -> None:
 
 def _write(frame: DataFrame, folder: str) -> None:
     """Write a segment for each task that has rows. Arrow writes it, in the worker."""
-    frame.mapInArrow(partial(_write_batches, absolute(folder)), "segment long").collect()
+    frame.mapInArrow(partial(write_batches, absolute(folder)), "segment long").collect()
 
 
-def _write_batches(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def write_batches(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The part of `generate` that runs in the workers."""
     if rows := list(batches):
         task = cast(TaskContext, TaskContext.get()).partitionId()
         _write_segment(folder, task, pa.Table.from_batches(rows))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
@@ -77,3 +80,16 @@ def test_a_journal_that_could_not_be_written_leaves_nothing(
         generate.run(NO_SPARK, options)
     generate.check(options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_with_rows_writes_a_segment_and_writes_it_again_if_it_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.record_batch({"id": [1, 2]})
+    for number, batches in ((3, [rows]), (4, [rows, rows]), (3, [rows]), (5, [])):
+        monkeypatch.setattr(
+            TaskContext, "get", lambda number=number: SimpleNamespace(partitionId=lambda: number)
+        )
+        assert list(generate.write_batches(str(tmp_path), iter(batches))) == []
+    found = {path.name: pq.read_table(path).num_rows for path in tmp_path.iterdir()}
+    assert found == {"000003.parquet": 2, "000004.parquet": 4}
