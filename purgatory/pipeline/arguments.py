@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
-from typing import Final
 
-# Matches s3://, hdfs:// and others. One letter before the colon is a drive of Windows, and does not match.
-_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+from purgatory.pipeline.addresses import address_of, output_address_of, table_address_of
 
 
 def add_journal(parser: argparse.ArgumentParser) -> None:
     """Add the positional argument JOURNAL, parsed as `options.journal`."""
     parser.add_argument(
         "journal",
-        type=path,
+        type=address,
         metavar="JOURNAL",
-        help="the directory of the journal, or a pattern (*, ?, [...]) for several journals",
+        help="the folder of the journal, or a pattern (*, ?, [...]) for several journals",
     )
 
 
@@ -27,9 +24,9 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
     """Add the positional argument DATASET, parsed as `options.dataset`."""
     parser.add_argument(
         "dataset",
-        type=path,
+        type=table_address,
         metavar="DATASET",
-        help="the directory that compact fills",
+        help="the folder that compact fills",
     )
 
 
@@ -40,15 +37,26 @@ def given(text: str) -> str:
     return text
 
 
-def path(text: str) -> str:
-    """An argument type: the path of a directory that is, or will be, in a file system of this machine."""
-    local = given(text.removeprefix("file://"))
-    if _ADDRESS.match(local):
-        raise argparse.ArgumentTypeError(
-            f"must be a path in a file system, not {text!r}; mount the object store, or copy what you need "
-            "(docs/object-stores.md)"
-        )
-    return local
+def address(text: str) -> str:
+    """An argument type: a path, or an address in an object store."""
+    return _parsed(address_of, text)
+
+
+def output(text: str) -> str:
+    """An argument type: the address of a folder that is written to."""
+    return _parsed(output_address_of, text)
+
+
+def table_address(text: str) -> str:
+    """An argument type: the address of a folder with Delta tables."""
+    return _parsed(table_address_of, text)
+
+
+def _parsed(parse: Callable[[str], str], text: str) -> str:
+    try:
+        return given(parse(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error} (docs/object-stores.md)") from None
 
 
 def whole_number(least: int, most: float = inf) -> Callable[[str], int]:

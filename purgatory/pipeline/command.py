@@ -11,6 +11,7 @@ from typing import Final
 
 from purgatory.pipeline.commands import parser
 from purgatory.pipeline.errors import INSTALL, PipelineError, UsageError
+from purgatory.pipeline.faults import in_words
 
 FAILED: Final = 1
 USAGE_ERROR: Final = 2
@@ -60,6 +61,6 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _fail(why: str, status: int = FAILED) -> int:
     # The messages of deltalake have several lines, with colours.
-    line = re.sub(r"\s*\n\s*", " ", _COLOUR.sub("", why).strip())
+    line = in_words(why) or re.sub(r"\s*\n\s*", " ", _COLOUR.sub("", why).strip())
     print(f"purgatory-pipeline: {line}", file=sys.stderr)
     return status

@@ -1,4 +1,4 @@
-"""Runs a command in a Spark session. What Spark, Java or Delta Lake raises is said in a sentence."""
+"""Runs a command in a Spark session. What Spark, Java, Delta Lake or DuckDB raises is said in a sentence."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from typing import Final
 
+import duckdb
 from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -30,7 +31,7 @@ def execute(options: Namespace) -> int:
             settings={"spark.driver.memory": options.memory, **dict(options.conf)},
         ) as spark:
             return job.run(spark, options) or 0
-    except (DeltaError, PySparkException, Py4JJavaError) as error:
+    except (DeltaError, PySparkException, Py4JJavaError, duckdb.Error) as error:
         raise PipelineError(_message(str(error))) from error
     except (Py4JError, ConnectionRefusedError, ConnectionResetError) as error:
         raise PipelineError(

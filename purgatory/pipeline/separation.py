@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from purgatory.pipeline import locations
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import UsageError
 from purgatory.pipeline.listing import journals
@@ -12,9 +12,9 @@ from purgatory.pipeline.listing import journals
 
 def check_apart(dataset: Dataset, *, journal: str | None = None, page: str | None = None) -> None:
     """Raise UsageError if one of these directories would be written into another of them."""
-    root = os.path.realpath(dataset.root)
+    root = locations.real(dataset.root)
     read = [] if journal is None else journals(journal)
-    if journal is not None and not os.path.isdir(journal) and dataset.is_compacted:
+    if journal is not None and not locations.is_folder(journal) and dataset.is_compacted:
         # A pattern may match the dataset as well.
         read = [each for each in read if each != root]
     for each in read:
@@ -22,8 +22,10 @@ def check_apart(dataset: Dataset, *, journal: str | None = None, page: str | Non
             raise UsageError(
                 f"DATASET {dataset.root} and JOURNAL {each}: one of them is in the other; use another DATASET"
             )
+    if page is not None:
+        locations.check_bucket(page)
     for each in (root, *read):
-        if page is not None and _is_in(os.path.realpath(page), each):
+        if page is not None and _is_in(locations.real(page), each):
             raise UsageError(f"PAGE {page} is in {each}, which other programs read; use another PAGE")
 
 

@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime
 from typing import Final
 
-from purgatory.pipeline.arguments import number, path, whole_number
+from purgatory.pipeline.arguments import number, output, whole_number
 from purgatory.pipeline.workload import NUMBERS, Kind, Workload
 
 NAME: Final = "generate"
@@ -24,7 +24,7 @@ EXAMPLES: Final = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = Workload()
     share = number(0, 1)
-    parser.add_argument("journal", type=path, metavar="JOURNAL", help="the directory to create")
+    parser.add_argument("journal", type=output, metavar="JOURNAL", help="the folder to create")
     for name, convert, meaning in (
         ("operations", whole_number(0, NUMBERS), "the number of operations"),
         ("seed", whole_number(0), "the same seed makes the same operations on every cluster"),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Final
 
-from purgatory.pipeline.arguments import add_dataset, path
+from purgatory.pipeline.arguments import add_dataset, output
 
 NAME: Final = "report"
 SUMMARY: Final = "Make an HTML page with charts and tables of what the other commands computed."
@@ -20,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dataset(parser)
     parser.add_argument(
         "output",
-        type=lambda text: Path(path(text)),
-        metavar="DIRECTORY",
-        help="the local directory for index.html and its tables",
+        type=output,
+        metavar="PAGE",
+        help="the folder for index.html and its tables",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from purgatory.pipeline.arguments import add_dataset, add_journal, path
+from purgatory.pipeline.arguments import add_dataset, add_journal, output
 
 NAME: Final = "run"
 SUMMARY: Final = "Do all steps: compact, summarize, advise, replay and report, in one Spark session."
@@ -21,5 +21,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_journal(parser)
     add_dataset(parser)
     parser.add_argument(
-        "page", type=path, metavar="PAGE", help="the directory for the page: index.html and its tables"
+        "page", type=output, metavar="PAGE", help="the folder for the page: index.html and its tables"
     )

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Final
 
-from purgatory.pipeline.arguments import given
+from purgatory.pipeline.arguments import add_journal
 
 NAME: Final = "watch"
 SUMMARY: Final = "Follow a journal: print each window, and warn when unusually many or few operations expire."
@@ -26,12 +26,7 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|d)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "journal",
-        type=given,
-        metavar="JOURNAL",
-        help="the directory of the journal, or a pattern (*, ?, [...]) for several journals",
-    )
+    add_journal(parser)
     for name, default, what in (
         ("window", "10s", "the length of a window"),
         ("every", "5s", "the time between two readings of new segments"),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from purgatory.pipeline import locations
 from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.listing import segments
@@ -27,7 +26,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
     dataset = Dataset(options.dataset)
     before = datetime.now(UTC) - timedelta(days=options.days)
     # Before segments are deleted, their rows in the dataset must be on the disk.
-    os.sync()
+    locations.sync(dataset.root)
     for table in TABLES:
         found = segments(options.journal, table.name)
         recorded = Batches(dataset, table).recorded()
@@ -36,8 +35,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
             if options.dry_run:
                 print(file.source)
             else:
-                # Another process may have deleted it meanwhile.
-                Path(file.path).unlink(missing_ok=True)
+                locations.delete(file.path)
         done = "would be deleted" if options.dry_run else "deleted"
         size = sum(file.size for file in compacted)
         of_all = f"{len(compacted):,} of {counted(len(found), 'segment')}"

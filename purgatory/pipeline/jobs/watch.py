@@ -8,9 +8,11 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from purgatory.pipeline.listing import segments
+from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.watch.monitor import HEADER, Monitor
 from purgatory.pipeline.watch.notice import INCOMPLETE, LATE, REFUSED, WARNING, Notice
-from purgatory.pipeline.watch.stream import check_journal, watched
+from purgatory.pipeline.watch.stream import watched
 
 # The exit status after a warning, and the exit status if there was no warning but the figures lack
 # operations.
@@ -19,13 +21,12 @@ LACKING: Final = 4
 
 
 def check(options: argparse.Namespace) -> None:
-    """Check nothing: only Spark can look into the file system of the journal."""
+    for table in (OPERATIONS_TABLE, GAPS_TABLE):
+        segments(options.journal, table.name)
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> int:
     """Print notices until the end. Returns 0, WARNED or LACKING."""
-    journal = options.journal.rstrip("/")
-    check_journal(spark, journal)
     monitor = Monitor(options.lateness * 1000)
     happened: set[str] = set()
 
@@ -38,7 +39,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> int:
     try:
         notices = watched(
             spark,
-            journal,
+            options.journal,
             monitor,
             window_ms=options.window,
             lateness_ms=options.lateness,

@@ -12,8 +12,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from purgatory.journal.schema import CANCELLED, COMPLETED, EXPIRED
-from purgatory.pipeline.schemas import CHECK_COLUMNS, OPERATION_COLUMNS
+from purgatory.journal.schema import CANCELLED, CHECKS_SCHEMA, COMPLETED, EXPIRED, OPERATIONS_SCHEMA
 from purgatory.pipeline.workload import NUMBERS, Kind, Workload
 
 # The tick, in microseconds. An operation is less than a tick late.
@@ -35,7 +34,7 @@ _DEFECTS: Final = (
 
 
 def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
-    """One operation for each row of `numbers`, with the columns of schemas.OPERATION_COLUMNS.
+    """One operation for each row of `numbers`, with the columns of a journal's operations.
 
     `numbers` has the column id: whole numbers from 0, below NUMBERS.
     """
@@ -85,12 +84,12 @@ def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
             "tries",
             (1 + F.floor(-2.5 * F.log(draw.uniform("tries"))) + completed.cast("int")).cast("int"),
         )
-        .select(*OPERATION_COLUMNS.names)
+        .select(*OPERATIONS_SCHEMA.names)
     )
 
 
 def checks(operations: DataFrame) -> DataFrame:
-    """The checks that tried these operations, with the columns of schemas.CHECK_COLUMNS.
+    """The checks that tried these operations, with the columns of a journal's checks.
 
     There is one check for each operation, at its end.
     """
@@ -105,7 +104,7 @@ def checks(operations: DataFrame) -> DataFrame:
             tried.alias("tried"),
             (F.col("outcome") == COMPLETED).cast("int").alias("completed"),
         )
-        .select(*CHECK_COLUMNS.names)
+        .select(*CHECKS_SCHEMA.names)
     )
 
 
