@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from purgatory._figures.figure import Figure, Metric
 
 if TYPE_CHECKING:
-    from purgatory.delayed.statistics import DelayedStatistics
+    from purgatory.delayed.open_store import DelayedStatistics
     from purgatory.purgatory import Purgatory
 
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from purgatory._cancellation import Foreign, part
+from purgatory._cancellation import Foreign, is_cancelled
 from purgatory.delayed import schedule
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.loader import Loader
 from purgatory.delayed.message import Message
-from purgatory.delayed.waiting_room import Attempt
 from purgatory.errors import safe_repr
 
 Deliver = Callable[[str, bytes, float], Awaitable[object]]
@@ -42,10 +41,10 @@ def check_function(name: str, function: Callable[..., object], *arguments: str) 
 
 @dataclass(eq=False, repr=False)
 class Delivery:
-    """A number of tasks that call `deliver` for one message each.
+    """A number of workers, tasks that call `deliver` for one message each.
 
     A message whose delivery raises waits `backoff` seconds, then twice as long, up to a minute. After
-    `attempts` failures it is set aside. `run` raises TypeError when `deliver` returns what cannot be awaited.
+    `attempts` failures it is set aside. `work` raises TypeError if `deliver` returns what cannot be awaited.
     """
 
     deliver: Deliver
@@ -56,7 +55,8 @@ class Delivery:
     committer: Committer
 
     def __post_init__(self) -> None:
-        self._waiting: deque[Attempt[Message]] = deque()
+        # The messages that wait for a worker, and since when each is due.
+        self.waiting: deque[tuple[Message, float]] = deque()
         # By token, the ids of the messages that are being delivered.
         self.under_way: dict[int, str] = {}
         # How many attempts wait for a worker; when closing, also one for each worker.
@@ -66,28 +66,21 @@ class Delivery:
         self.failures = 0
         self.dead = 0
 
-    def due(self, attempt: Attempt[Message]) -> None:
+    def due(self, message: Message, since: float) -> None:
         """Deliver a message as soon as a worker is free. It stays on the disk if the store ends before."""
         if not self.closing:
-            self._waiting.append(attempt)
+            self.waiting.append((message, since))
             self._signals.release()
-
-    async def run(self) -> None:
-        """Deliver until `close`, and wait for the deliveries that are under way."""
-        # anyio's task group cancels its tasks at each turn of the loop until they end. This one cancels once.
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(self.workers):
-                workers.create_task(part("the disk or the clock", self._work))
 
     def close(self) -> None:
         """Take no more messages. The messages that wait for a worker stay on the disk."""
         self.closing = True
-        self._waiting.clear()
+        self.waiting.clear()
         for _ in range(self.workers):
             self._signals.release()
 
     async def ended(self, running: asyncio.Task[None], seconds: float | None, how: str) -> None:
-        """Wait `seconds` until the task of `run` has ended. A warning says `how` it waits, and for what."""
+        """Wait `seconds` until the workers' task has ended. A warning says `how` it waits, and for what."""
         patience = schedule.PATIENCE if seconds is None else min(seconds, schedule.PATIENCE)
         _, late = await asyncio.wait([running], timeout=patience)
         if late:
@@ -98,39 +91,32 @@ class Delivery:
             await asyncio.wait([running], timeout=None if seconds is None else seconds - patience)
 
     @property
-    def waiting(self) -> int:
-        """How many messages wait for a worker. Any thread may ask."""
-        return len(self._waiting)
-
-    @property
     def next_due(self) -> float | None:
-        """Since when the first of them is due, in seconds since the epoch. Any thread may ask."""
+        """Since when the first message waits for a worker, in seconds since the epoch. Any thread may ask."""
         try:
-            return self._waiting[0].at
+            return self.waiting[0][1]
         except IndexError:
             return None
 
-    async def _work(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    async def work(self) -> None:
+        """Be a worker until `close`."""
         # `deliver` may have swallowed the cancellation.
-        while not task.cancelling():
+        while not is_cancelled():
             await self._signals.acquire()
             if self.closing:
                 return
-            attempt = self._waiting.popleft()
-            self.under_way[attempt.message.token] = attempt.message.id
+            message, _ = self.waiting.popleft()
+            self.under_way[message.token] = message.id
             try:
-                await self._try(attempt)
+                await self._try(message)
             finally:
-                del self.under_way[attempt.message.token]
+                del self.under_way[message.token]
             # The other tasks of the loop get a turn, too.
             await asyncio.sleep(0)
 
-    async def _try(self, attempt: Attempt[Message]) -> None:
-        message = attempt.message
-        if self.loader.is_early(attempt):
-            self.loader.put_back(message)
+    async def _try(self, message: Message) -> None:
+        # The wall clock may be set back while a message waits for a worker.
+        if self.loader.room.put_off(message):
             return
         try:
             with Foreign("deliver"):
@@ -139,7 +125,7 @@ class Delivery:
                 if was_awaited:
                     await delivering
         except Exception as error:
-            await self._failed(attempt, error)
+            await self._failed(message, error)
         else:
             if not was_awaited:
                 # Another attempt would do again what this call has done. No other worker may call it either.
@@ -151,13 +137,13 @@ class Delivery:
             self.delivered += 1
             self._end(message)
 
-    async def _failed(self, attempt: Attempt[Message], error: Exception) -> None:
-        message, failures, _ = attempt
+    async def _failed(self, message: Message, error: Exception) -> None:
         self.failures += 1
-        seconds = min(self.backoff * 2.0 ** min(failures, 1000), schedule.LONGEST_BACKOFF)
-        if failures + 1 >= self.attempts:
+        seconds = min(self.backoff * 2.0 ** min(message.failures, 1000), schedule.LONGEST_BACKOFF)
+        if message.failures + 1 >= self.attempts:
             try:
-                await self.loader.set_aside(message, safe_repr(error))
+                add = self.loader.store.dead_letters.add
+                await self.loader.threads.move(add, message, safe_repr(error))
             except OSError as full:
                 logger.error("message %r cannot be set aside, and is tried again: %s", message.id, full)
                 seconds = schedule.LONGEST_BACKOFF
@@ -168,7 +154,7 @@ class Delivery:
                 return
         words = "message %r failed, and is tried again in %g s: %s"
         logger.warning(words, message.id, seconds, safe_repr(error))
-        self.loader.wait_again(attempt, seconds)
+        self.loader.room.fail(message, seconds)
 
     def _end(self, message: Message) -> None:
         self.committer.note(message)

@@ -9,14 +9,16 @@ from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
 from math import inf
-from typing import Final
+from typing import Final, TypeVarTuple
 
 import anyio
 
 from purgatory.delayed import schedule
-from purgatory.delayed.agenda import Agenda
-from purgatory.delayed.file_lifetimes import FileLifetimes
+from purgatory.delayed.message import Location, Message
+from purgatory.delayed.storage.agenda import home_of
 from purgatory.delayed.threads import Threads
+
+A = TypeVarTuple("A")
 
 # Positions in memory, after which no further slot is indexed.
 _POSITIONS: Final = 2_000_000
@@ -35,20 +37,26 @@ class Horizon:
     that the horizon passes are complete. Another task indexes these files: it puts their messages into the
     agenda. It waits when there are too many positions in memory. The log is spread all the same.
 
+    The horizon counts the messages that are due soon and have not ended, by file. A turn removes the files
+    without messages: segments of the log in their order, because a later segment says how messages of earlier
+    segments have ended.
+
     `seal` ends a segment of the log. `changed` is called when the agenda has got messages.
     """
 
     threads: Threads
-    agenda: Agenda
-    lifetimes: FileLifetimes
     clock: Callable[[], float]
     seal: Callable[[], Awaitable[int]]
     changed: Callable[[], None]
 
     def __post_init__(self) -> None:
         self._store = self.threads.store
+        # Messages that have not ended, by segment of the log and by slot whose file was indexed.
+        self._segments = self._store.segments
+        self._slots: dict[int, int] = {}
         # A message in the log may be due later than soon, because the clock was set back.
-        self.slot = max(self._first_not_soon(), self._store.slots.slot_of(self.agenda.last_due or 0) + 1)
+        last = self._store.slots.slot_of(self._store.agenda.last_due or 0)
+        self.slot = max(self._first_not_soon(), last + 1)
         # The first slot that is not indexed yet.
         self._indexed = 0
         self._progress = asyncio.Event()
@@ -67,10 +75,19 @@ class Horizon:
         # A slot file is not read while it is written: its end would look torn.
         self._files = asyncio.Lock()
 
-    def log_has_grown(self) -> None:
-        """Come early if the log is long."""
+    def stored(self, segment: int, soon: bool) -> None:
+        """Count a new message if it is soon. Move on early if the log is long."""
+        self._segments[segment] += soon
         if self._store.log.written >= self._spread_at:
             self.early.set()
+
+    def ended(self, message: Message | Location) -> None:
+        """Count a message no longer, because it was delivered, cancelled, set aside or lost."""
+        home = home_of(message.position)
+        if home:
+            self._segments[home] -= 1
+        else:
+            self._slots[self._store.slots.slot_of(message.due)] -= 1
 
     async def indexed(self, slot: int) -> OSError | None:
         """Wait until a slot is indexed. Returns the error of its file, or raises the error of all files."""
@@ -130,7 +147,9 @@ class Horizon:
 
     async def _move_on(self, sealed: int) -> None:
         # Then the ends of their messages need not be written.
-        await self.lifetimes.remove_slots()
+        for slot in [slot for slot, messages in self._slots.items() if not messages]:
+            if await self._removed(f"the file of slot {slot}", self._store.slots.remove, slot):
+                del self._slots[slot]
         first = not self._complete
         if first:
             # A crash may have left much in the log. The messages that are soon come first.
@@ -141,7 +160,18 @@ class Horizon:
         # After `move_soon`, the files that are read are not written.
         async with nullcontext() if first else self._files:
             await self.threads.move(self._store.mover.move, sealed, int(self.clock() * 1000))
-        await self.lifetimes.remove_segments()
+        # Without the segments whose messages have ended.
+        self._segments = +self._segments
+        spread = self._store.mover.checkpoint.spread
+        await self._removed("a segment of the log", self._store.log.remove_oldest, spread, self._segments)
+
+    async def _removed(self, what: str, remove: Callable[[*A], None], *arguments: *A) -> bool:
+        try:
+            await self.threads.move(remove, *arguments)
+        except OSError as error:
+            logger.error("%s: %s stays: %s", self._store.path, what, error)
+            return False
+        return True
 
     async def index_on(self) -> None:
         """Index the slots that are soon, until it is cancelled."""
@@ -163,9 +193,9 @@ class Horizon:
         end, unread = self._complete, dict(self._in_log)
         self._unread |= unread
         for slot in await self.threads.search(self._store.slots.present, end):
-            if self.lifetimes.has_slot(slot) or slot in unread:
+            if slot in self._slots or slot in unread:
                 continue
-            while len(self.agenda) > _POSITIONS:
+            while len(self._store.agenda) > _POSITIONS:
                 self.taken.clear()
                 await self.taken.wait()
             try:
@@ -177,8 +207,8 @@ class Horizon:
                 unread[slot] = self._unread[slot] = error
                 continue
             self._unread.pop(slot, None)
-            self.lifetimes.add_slot(slot, index.homes[0])
-            self.agenda.add(index)
+            self._slots[slot] = len(index)
+            self._store.agenda.add(index)
             self.changed()
             self._pass(slot + 1)
         self._unread = unread
@@ -187,8 +217,9 @@ class Horizon:
     def _pass(self, slot: int) -> None:
         """All slots before `slot` are indexed, or cannot be indexed."""
         self._indexed = max(self._indexed, slot)
-        progress, self._progress = self._progress, asyncio.Event()
-        progress.set()
+        # All who wait look again.
+        self._progress.set()
+        self._progress.clear()
 
     def _fail(self, error: OSError) -> None:
         """No slot can be indexed. A call that cancels a message need not wait."""

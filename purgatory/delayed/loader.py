@@ -4,144 +4,116 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
 from copy import copy
-from itertools import islice
+from dataclasses import dataclass
 from math import inf
-from typing import Final
+from typing import Final, TypeVar
 
 import anyio
 
 from purgatory import Purgatory
 from purgatory.delayed import schedule
-from purgatory.delayed.agenda import Agenda
-from purgatory.delayed.file_lifetimes import FileLifetimes
 from purgatory.delayed.horizon import Horizon
 from purgatory.delayed.message import Location, Message
+from purgatory.delayed.storage.agenda import home_of
 from purgatory.delayed.storage.dead_letters import DeadLetter
-from purgatory.delayed.storage.index import Index, home_of
 from purgatory.delayed.storage.requests import Put, Stored
 from purgatory.delayed.storage.store import Store
 from purgatory.delayed.threads import Threads
-from purgatory.delayed.waiting_room import Attempt, WaitingRoom
+from purgatory.delayed.waiting_room import WaitingRoom
 from purgatory.errors import PurgatoryClosed
+
+M = TypeVar("M", Message, DeadLetter)
 
 # Messages of one read. To park them holds the loop for about a millisecond.
 _PIECE: Final = 200
-# Dead letters of one read, messages of a piece of a listing, and bytes after which the piece ends early.
-_LETTERS: Final = 10
+# Messages of a piece of a listing, and bytes after which the piece ends early.
 _LISTED: Final = 1_000
 _BYTES: Final = 1 << 23
 
 logger = logging.getLogger("purgatory.delayed")
 
 
+@dataclass(eq=False, repr=False)
 class Loader:
     """Knows where the messages are that are due soon. Reads them, and parks them in a purgatory.
 
     A new message whose slot is soon goes to the agenda at once. The messages of a slot file go there when the
-    `horizon` passes their slot.
+    `horizon` passes their slot. For `due` see `WaitingRoom`, and for `seal` see `Horizon`.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        purgatory: Purgatory,
-        clock: Callable[[], float],
-        due: Callable[[Attempt[Message]], None],
-        seal: Callable[[], Awaitable[int]],
-    ) -> None:
-        self._store = store
-        self._clock = clock
+    store: Store
+    purgatory: Purgatory
+    clock: Callable[[], float]
+    due: Callable[[Message, float], None]
+    seal: Callable[[], Awaitable[int]]
+
+    def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._threads = Threads(store)
-        index, store.index_of_log = store.index_of_log, Index()
-        self._lifetimes = FileLifetimes(self._threads, index.homes)
-        self._agenda = Agenda()
-        self._agenda.add(index)
-        # Messages that are read next.
-        self._next: deque[Attempt[Location]] = deque()
+        self.threads = Threads(self.store)
+        # By token, the messages that are read next.
+        self._next: dict[int, Location] = {}
         # Held while messages are between the agenda and the purgatory.
         self._reading = asyncio.Lock()
         # Set when there is something to read.
         self._changed = asyncio.Event()
         # By token, since when a message cannot be read.
         self._unreadable: dict[int, float] = {}
-        self._closed = False
-        self.room = WaitingRoom(purgatory, clock, due, self.put_back, self._changed.set)
-        self.horizon = Horizon(self._threads, self._agenda, self._lifetimes, clock, seal, self._changed.set)
+        self.room = WaitingRoom(self.purgatory, self.clock, self.due, self._put, self._changed.set)
+        self.horizon = Horizon(self.threads, self.clock, self.seal, self._changed.set)
         # The difference between the wall clock and the loop's clock, at the last look.
-        self._offset = clock() - self._loop.time()
+        self._offset = self.clock() - self._loop.time()
 
     def is_soon(self, due: int) -> bool:
-        return self._store.slots.slot_of(due) < self.horizon.slot
+        return self.store.slots.slot_of(due) < self.horizon.slot
 
     def stored(self, put: Put, stored: Stored) -> None:
-        self.horizon.log_has_grown()
+        self.horizon.stored(home_of(stored.position), put.soon)
         if not put.soon:
             return
-        self._lifetimes.add_message(home_of(stored.position))
-        if put.due <= self._now() + schedule.AHEAD and self.room.is_open and not self._closed:
+        if put.due <= self._now() + schedule.AHEAD and self.room.is_open and not self.threads.closed:
             self.room.park(Message(stored.token, put.due, put.name, put.payload, stored.position))
         else:
             self._put(Location(put.due, stored.position, stored.token))
 
     def _put(self, location: Location) -> None:
         """Let a message be read before it is due."""
-        self._agenda.put(location)
-        if self._agenda.next_due == location.due:
+        self.store.agenda.put(location.due, location.position, location.token)
+        if self.store.agenda.next_due == location.due:
             self._changed.set()
 
-    async def withdraw(self, token: int, due: int) -> Attempt[Location] | None:
+    async def withdraw(self, token: int, due: int) -> tuple[Location, float] | None:
         """Take out a message that is due soon, unless it is being delivered or has ended.
 
-        Raises OSError when its slot cannot be read, and PurgatoryClosed when the store is closed meanwhile.
+        Returns also the seconds until its next attempt. Raises OSError when its slot cannot be read, and
+        PurgatoryClosed when the store is closed meanwhile.
         """
-        unread = await self.horizon.indexed(self._store.slots.slot_of(due))
+        unread = await self.horizon.indexed(self.store.slots.slot_of(due))
         async with self._reading:
-            if self._closed:
-                raise PurgatoryClosed(f"{self._store.path} has been closed")
+            if self.threads.closed:
+                raise PurgatoryClosed(f"{self.store.path} has been closed")
             withdrawn = self.room.withdraw(token)
-            if withdrawn is not None:
-                return withdrawn
-            for attempt in self._next:
-                if attempt.message.token == token:
-                    self._next.remove(attempt)
-                    return attempt
-            found = self._agenda.remove(due, token)
-            self.horizon.taken.set()
-        if found is None and unread is not None:
+            if withdrawn is None:
+                found = self._next.pop(token, None) or self.store.agenda.remove(due, token)
+                self.horizon.taken.set()
+                withdrawn = found and (found, 0.0)
+        if withdrawn is None and unread is not None:
             raise copy(unread)
-        return None if found is None else Attempt(found)
+        return withdrawn
 
-    def restore(self, withdrawn: Attempt[Location]) -> None:
-        if self._closed:
+    def restore(self, location: Location, seconds: float) -> None:
+        if self.threads.closed:
             return
-        if withdrawn.failures:
-            self.room.wait_again(*withdrawn[:2], withdrawn.at - self._clock())
+        if location.failures:
+            self.room.wait_again(location, seconds)
         else:
-            self._put(withdrawn.message)
-
-    def wait_again(self, attempt: Attempt[Message], seconds: float) -> None:
-        self.room.left(attempt.message)
-        self.room.wait_again(attempt.message.location, attempt.failures + 1, seconds)
-
-    def is_early(self, attempt: Attempt[Message]) -> bool:
-        """Whether the wall clock was set back while a message has waited for a worker."""
-        # A message that was tried once has been due. Its next attempt follows the loop's clock.
-        return not attempt.failures and self._clock() < attempt.at
-
-    def put_back(self, message: Message) -> None:
-        """Take a message out of memory until it is read again before it is due."""
-        self.room.left(message)
-        self._put(message.location)
+            self._put(location)
 
     def ended(self, message: Message | Location) -> None:
         """Forget a message that was delivered, cancelled, set aside or lost."""
         self._unreadable.pop(message.token, None)
-        self._lifetimes.ended(message)
+        self.horizon.ended(message)
 
     async def read_ahead(self) -> None:
         """Park messages a second before they are due, until it is cancelled."""
@@ -154,7 +126,7 @@ class Loader:
 
     def _pause(self) -> float:
         """Seconds until there may be something to read, or a message must follow the wall clock."""
-        due = self._agenda.next_due
+        due = self.store.agenda.next_due
         if due is None:
             return schedule.LOOK if self.room.loaded else inf
         if not self.room.is_open:
@@ -171,78 +143,65 @@ class Loader:
                 return False
             if not self._next:
                 if self.room.is_open:
-                    new = self._agenda.take(self._now() + schedule.AHEAD, min(_PIECE, room))
-                    self._next.extend(map(Attempt, new))
+                    new = self.store.agenda.take(self._now() + schedule.AHEAD, min(_PIECE, room))
+                    self._next.update((location.token, location) for location in new)
                     self.horizon.taken.set()
                 # New messages and messages that have failed both get their turn.
-                self._next.extend(self.room.take_again(_PIECE))
+                self._next.update((location.token, location) for location in self.room.take_again(_PIECE))
             if not self._next:
                 return False
-            places = [attempt.message for attempt in self._next]
-            for read in await self._threads.read(self._store.read, places):
-                location, failures, _ = self._next.popleft()
+            places = list(self._next.values())
+            reads = await self.threads.read(self.store.read, places)
+            for location, read in zip(places, reads, strict=False):
+                del self._next[location.token]
                 if isinstance(read, OSError):
-                    self._not_read(location, failures)
+                    self._not_read(location)
                     continue
                 self._unreadable.pop(location.token, None)
                 if read is None:
                     # It is damaged, and does not keep its file.
                     self.ended(location)
-                elif failures:
-                    self.room.try_again(read, failures)
                 else:
                     self.room.park(read)
         return True
 
-    def _not_read(self, location: Location, failures: int) -> None:
+    def _not_read(self, location: Location) -> None:
         """Read a message again later. After an hour it is lost: it keeps its file, and all later segments."""
         now = self._loop.time()
         if now - self._unreadable.setdefault(location.token, now) < schedule.LOST:
-            self.room.wait_again(location, failures, schedule.UNREADABLE)
+            self.room.wait_again(location, schedule.UNREADABLE)
         else:
             words = "%s: a message due at %d was lost: it cannot be read"
-            logger.error(words, self._store.path, location.due)
+            logger.error(words, self.store.path, location.due)
             self.ended(location)
 
     def _follow_clock(self) -> None:
         """When the wall clock was set, let all messages in memory follow it."""
-        offset = self._clock() - self._loop.time()
+        offset = self.clock() - self._loop.time()
         if abs(offset - self._offset) >= schedule.STEP:
             self._offset = offset
             self.horizon.early.set()
             self.room.follow_clock()
 
-    async def set_aside(self, message: Message, reason: str) -> None:
-        await self._threads.move(self._store.dead_letters.add, message, reason)
-
-    async def dead_letters(self) -> AsyncIterator[list[DeadLetter]]:
-        letters = self._store.dead_letters.read()
-        while piece := await self._threads.search(list, islice(letters, _LETTERS)):
-            yield piece
-
-    async def pending(self) -> AsyncIterator[list[Message]]:
-        # Then few messages are in the log alone. On a full disk there are many.
-        with suppress(OSError):
-            await self.horizon.spread()
-        messages = self._store.pending()
-        while piece := await self._threads.search(_piece, messages):
+    async def pieces(self, listing: Iterator[M]) -> AsyncIterator[list[M]]:
+        """What is read from whole files, up to 1,000 messages or 8 MiB at a time."""
+        while piece := await self.threads.search(_piece, listing):
             yield piece
 
     async def close(self) -> None:
         """End the threads after the calls that they have. The messages stay on the disk."""
         async with self._reading:
-            self._closed = True
             self.horizon.close()
-        await self._threads.close()
+        await self.threads.close()
 
     def _now(self) -> int:
-        return int(self._clock() * 1000)
+        return int(self.clock() * 1000)
 
 
-def _piece(messages: Iterator[Message]) -> list[Message]:
-    piece: list[Message] = []
+def _piece(listing: Iterator[M]) -> list[M]:
+    piece: list[M] = []
     size = 0
-    for message in messages:
+    for message in listing:
         piece.append(message)
         size += len(message.payload)
         if len(piece) == _LISTED or size >= _BYTES:

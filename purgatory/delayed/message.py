@@ -48,18 +48,20 @@ class PendingMessage(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where the store holds a message that is due soon. `due` is in milliseconds since the epoch."""
+    """Where the store holds a message that is due soon. For the fields see `Message`."""
 
     due: int
     position: int
     token: int
+    failures: int = 0
 
 
 class Message(NamedTuple):
     """A message as the store holds it.
 
     `due` is in milliseconds since the epoch. `name` is the id that the user chose; None if the user chose
-    none. `position` is where the store holds the message; 0 where nobody reads it again.
+    none. `position` is where the store holds the message; 0 where nobody reads it again. `failures` says how
+    often its delivery has failed.
     """
 
     token: int
@@ -67,6 +69,7 @@ class Message(NamedTuple):
     name: str | None
     payload: bytes
     position: int = 0
+    failures: int = 0
 
     @property
     def id(self) -> str:
@@ -74,7 +77,7 @@ class Message(NamedTuple):
 
     @property
     def location(self) -> Location:
-        return Location(self.due, self.position, self.token)
+        return Location(self.due, self.position, self.token, self.failures)
 
     @property
     def receipt(self) -> Receipt:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -19,12 +19,11 @@ from purgatory import Purgatory
 from purgatory._cancellation import uninterrupted
 from purgatory.delayed.delivery import Deliver, Delivery, check_function
 from purgatory.delayed.message import Message, PendingMessage, Receipt
-from purgatory.delayed.open_store import OpenStore
-from purgatory.delayed.statistics import DelayedStatistics
+from purgatory.delayed.open_store import DelayedStatistics, OpenStore
 from purgatory.delayed.storage.dead_letters import DeadLetter
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import CANCELLED, MAX_PAYLOAD
-from purgatory.delayed.storage.requests import End, Find, Put, Stored, StoreFailed, check_id, milliseconds
+from purgatory.delayed.storage.requests import End, Put, Stored, StoreFailed, check_id, milliseconds
 from purgatory.delayed.storage.store import Store
 from purgatory.errors import PurgatoryClosed, PurgatoryNotOpen
 from purgatory.observer import Observer
@@ -72,9 +71,8 @@ class DelayedMessages:
         check_function("deliver", deliver, "id", "payload", "due")
         slot_ms = round(slot * 1000) if 0 < slot < math.inf else 0
         if slot_ms < 1 or abs(slot_ms - slot * 1000) > 1e-6 * slot_ms:
-            raise ValueError(
-                f"slot must be a positive number of whole milliseconds, in seconds, not {slot!r}"
-            )
+            words = "slot must be a positive number of whole milliseconds, in seconds"
+            raise ValueError(f"{words}, not {slot!r}")
         if workers < 1 or attempts < 1:
             raise ValueError(f"workers and attempts must be at least 1, not {workers!r} and {attempts!r}")
         if not 0 < backoff < math.inf:
@@ -93,8 +91,6 @@ class DelayedMessages:
         self._clock = clock
         self._disk = Disk() if disk is None else disk
         self._new_delivery = partial(Delivery, deliver, workers, attempts, backoff)
-        self._scheduled = 0
-        self._cancelled = 0
         self._store: OpenStore | None = None
 
     def __repr__(self) -> str:
@@ -166,7 +162,7 @@ class DelayedMessages:
         put = Put(due, id, payload, store.loader.is_soon(due), store.delivery.under_way)
         answer = await store.committer.submit(put)
         assert isinstance(answer, Stored)
-        self._scheduled += not answer.repeated
+        store.scheduled += not answer.repeated
         return Message(answer.token, due, id, b"").receipt
 
     async def cancel(self, receipt: Receipt) -> bool:
@@ -180,12 +176,10 @@ class DelayedMessages:
         store = self._opened()
         due = round(receipt.due * 1000)
         named = receipt.id != f"{receipt.token:016x}"
-        if store.loader.is_soon(due):
-            cancelled = await store.cancel_soon(receipt.token, due, named)
-        else:
-            end = End(CANCELLED, receipt.token, due, named, check=True)
-            cancelled = bool(await store.committer.submit(end))
-        self._cancelled += cancelled
+        is_soon = store.loader.is_soon(due)
+        end = End(CANCELLED, receipt.token, due, named, check=not is_soon)
+        cancelled = bool(await (store.cancel_soon(end) if is_soon else store.committer.submit(end)))
+        store.cancelled += cancelled
         return cancelled
 
     async def find(self, id: str) -> Receipt | None:
@@ -194,44 +188,35 @@ class DelayedMessages:
         It knows the ids that users chose. It reads a file of some thousand ids.
         """
         check_id(id)
-        found = await self._opened().committer.submit(Find(id))
-        assert found is None or isinstance(found, Receipt)
-        return found
+        store = self._opened()
+        found = await store.loop.run_in_executor(store.thread, store.store.ids.taken, id)
+        return None if found is None else Receipt(id, found.due / 1000, found.token)
 
     async def pending(self) -> AsyncIterator[PendingMessage]:
         """The messages that are still to come, in no certain order.
 
         A message that comes or ends meanwhile may be missing. It reads the log and all slot files, and holds
-        up to 1,000 messages at a time. Raises OSError, and PurgatoryClosed when the store closes meanwhile.
+        up to 1,000 messages, or 8 MiB, at a time. Raises OSError, and PurgatoryClosed when the store closes
+        meanwhile.
         """
-        async for piece in self._opened().loader.pending():
+        store = self._opened()
+        # Then few messages are in the log alone. On a full disk there are many.
+        with suppress(OSError):
+            await store.loader.horizon.spread()
+        async for piece in store.loader.pieces(store.store.pending()):
             for message in piece:
                 yield PendingMessage(message.receipt, message.payload)
 
     async def dead_letters(self) -> AsyncIterator[DeadLetter]:
-        """The messages that were set aside, the oldest first. It holds ten at a time. Raises as `pending`."""
-        async for piece in self._opened().loader.dead_letters():
+        """The messages that were set aside, the oldest first. It holds as many at a time as `pending`."""
+        store = self._opened()
+        async for piece in store.loader.pieces(store.store.dead_letters.read()):
             for letter in piece:
                 yield letter
-            self._opened()
 
     def statistics(self) -> DelayedStatistics:
         """What was counted so far. Raises PurgatoryNotOpen before the store was opened."""
-        store = self._entered()
-        next_due = store.delivery.next_due
-        return DelayedStatistics(
-            scheduled=self._scheduled,
-            delivered=store.delivery.delivered,
-            cancelled=self._cancelled,
-            failures=store.delivery.failures,
-            dead=store.delivery.dead,
-            retrying=store.loader.room.retrying,
-            waiting=store.delivery.waiting,
-            lag_seconds=0.0 if next_due is None else max(0.0, self._clock() - next_due),
-            log_bytes=store.store.log.written,
-            slot_bytes=store.store.slots.written,
-            failed=int(store.failure is not None),
-        )
+        return self._entered().statistics()
 
     async def failed(self) -> None:
         """Wait until the store fails, and raise StoreFailed. Return when it is closed without that.
@@ -245,10 +230,6 @@ class DelayedMessages:
         await store.ended.wait()
         if store.failure is not None:
             self._opened()
-
-    def _fail(self, error: BaseException) -> None:
-        """A part of the service that uses the store has failed."""
-        self._entered().fail(error, logging.WARNING)
 
     def _entered(self) -> OpenStore:
         if self._store is None:

@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-
-import anyio
 
 from purgatory import Purgatory
 from purgatory._cancellation import part, uninterrupted
 from purgatory.delayed.committer import Committer
 from purgatory.delayed.delivery import Delivery
 from purgatory.delayed.loader import Loader
-from purgatory.delayed.message import Message
-from purgatory.delayed.storage.frames import CANCELLED
 from purgatory.delayed.storage.requests import End, StoreFailed
 from purgatory.delayed.storage.store import Store
-from purgatory.delayed.waiting_room import Attempt
 from purgatory.errors import own_error
 
 logger = logging.getLogger("purgatory.delayed")
+
+
+@dataclass(frozen=True, slots=True)
+class DelayedStatistics:
+    """Counts since the store was opened, and gauges of now.
+
+    `scheduled`, `delivered`, `cancelled` and `dead` count messages; `failures` counts deliveries that raised.
+    `retrying` messages wait for another attempt. `waiting` messages are due and wait for a worker, the first
+    one for `lag_seconds`. `log_bytes` and `slot_bytes` were written to the log and to the slot files.
+    `failed` is 1 when the store has failed and delivers nothing more, else 0.
+    """
+
+    scheduled: int
+    delivered: int
+    cancelled: int
+    failures: int
+    dead: int
+    retrying: int
+    waiting: int
+    lag_seconds: float
+    log_bytes: int
+    slot_bytes: int
+    failed: int
 
 
 @dataclass(eq=False, repr=False)
@@ -39,9 +57,17 @@ class OpenStore:
     new_delivery: Callable[[Loader, Committer], Delivery]
 
     def __post_init__(self) -> None:
-        self.loader = Loader(self.store, self.purgatory, self.clock, self._due, self._seal)
+        self.loader = Loader(
+            self.store,
+            self.purgatory,
+            self.clock,
+            due=lambda message, since: self.delivery.due(message, since),
+            seal=lambda: self.committer.seal(),
+        )
         self.committer = Committer(self.store, self.thread, self.loader, self.fail)
         self.delivery = self.new_delivery(self.loader, self.committer)
+        self.scheduled = 0
+        self.cancelled = 0
         self.is_open = True
         self.failure: BaseException | None = None
         self.ended = asyncio.Event()
@@ -51,19 +77,18 @@ class OpenStore:
         self._running.add_done_callback(self._run_ended)
         self._closing: asyncio.Task[None] | None = None
 
-    def _due(self, attempt: Attempt[Message]) -> None:
-        self.delivery.due(attempt)
-
-    def _seal(self) -> asyncio.Future[int]:
-        return self.committer.seal()
-
     async def _run(self) -> None:
-        async with anyio.create_task_group() as group:
-            horizon = self.loader.horizon
-            for run in (horizon.turn_on, horizon.index_on, self.loader.read_ahead):
-                group.start_soon(part, "the disk or the clock", run)
-            await self.delivery.run()
-            group.cancel_scope.cancel()
+        horizon = self.loader.horizon
+        # anyio's task group cancels its tasks at each turn of the loop until they end. This one cancels once.
+        async with asyncio.TaskGroup() as group:
+
+            def start(run: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:
+                return group.create_task(part("the disk or the clock", run))
+
+            others = [start(run) for run in (horizon.turn_on, horizon.index_on, self.loader.read_ahead)]
+            await asyncio.wait([start(self.delivery.work) for _ in range(self.delivery.workers)])
+            for task in others:
+                task.cancel()
 
     def _run_ended(self, running: asyncio.Task[None]) -> None:
         error = None if running.cancelled() else running.exception()
@@ -85,21 +110,38 @@ class OpenStore:
             self.ended.set()
             self._running.cancel()
 
-    async def cancel_soon(self, token: int, due: int, named: bool) -> bool:
-        withdrawn = await self.loader.withdraw(token, due)
+    async def cancel_soon(self, end: End) -> bool:
+        withdrawn = await self.loader.withdraw(end.token, end.due)
         if withdrawn is None:
             return False
+        location, seconds = withdrawn
         try:
-            await self.committer.submit(End(CANCELLED, token, due, named))
+            await self.committer.submit(end)
         except (OSError, StoreFailed):
-            self.loader.restore(withdrawn)
+            self.loader.restore(location, seconds)
             raise
         except asyncio.CancelledError:
             # It is about to be written.
-            self.loader.ended(withdrawn.message)
+            self.loader.ended(location)
             raise
-        self.loader.ended(withdrawn.message)
+        self.loader.ended(location)
         return True
+
+    def statistics(self) -> DelayedStatistics:
+        next_due = self.delivery.next_due
+        return DelayedStatistics(
+            scheduled=self.scheduled,
+            delivered=self.delivery.delivered,
+            cancelled=self.cancelled,
+            failures=self.delivery.failures,
+            dead=self.delivery.dead,
+            retrying=self.loader.room.retrying,
+            waiting=len(self.delivery.waiting),
+            lag_seconds=0.0 if next_due is None else max(0.0, self.clock() - next_due),
+            log_bytes=self.store.log.written,
+            slot_bytes=self.store.slots.written,
+            failed=int(self.failure is not None),
+        )
 
     async def close(self, exception: BaseException | None, seconds: float | None) -> None:
         """Wait `seconds` for deliveries, or not after an `exception`; cancel them; close the store."""

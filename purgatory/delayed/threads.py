@@ -22,7 +22,7 @@ class Threads:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._closed = False
+        self.closed = False
         self._reader, self._searcher, self._mover = (
             ThreadPoolExecutor(1, thread_name_prefix=f"purgatory delayed {name}")
             for name in ("reader", "searcher", "mover")
@@ -42,12 +42,12 @@ class Threads:
 
     async def close(self) -> None:
         """End the threads, when they have done what they were told."""
-        self._closed = True
+        self.closed = True
         for thread in (self._reader, self._searcher, self._mover):
             await asyncio.get_running_loop().run_in_executor(thread, int)
             thread.shutdown()
 
     def _run(self, thread: ThreadPoolExecutor, call: Callable[[*A], T], *arguments: *A) -> asyncio.Future[T]:
-        if self._closed:
+        if self.closed:
             raise PurgatoryClosed("the store of delayed messages has been closed")
         return asyncio.get_running_loop().run_in_executor(thread, call, *arguments)

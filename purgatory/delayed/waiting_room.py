@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final
 
 from purgatory import DelayedOperation, Purgatory
 from purgatory.delayed import schedule
 from purgatory.delayed.message import Location, Message
-
-M = TypeVar("M")
 
 # The most messages in memory, and bytes of their payloads, after which no more messages are read.
 _MESSAGES: Final = 10_000
@@ -20,30 +19,16 @@ _BYTES: Final = 1 << 26
 _RETRYING: Final = 1_000_000
 
 
-class Attempt(NamedTuple, Generic[M]):
-    """A message, or where to read it; how often its delivery has failed; and the time of the next attempt.
-
-    The time is in seconds since the epoch. Before the first attempt it is the due time of the message.
-    """
-
-    message: M
-    failures: int = 0
-    at: float = 0.0
-
-
 class WaitingMessage(DelayedOperation[None]):
-    """Expires at the time of an attempt: its message is due, or is to be read again."""
+    """Expires when a message is due, or is to be read again."""
 
-    __slots__ = ("_expired", "attempt")
+    __slots__ = ("_expired", "message")
 
     def __init__(
-        self,
-        attempt: Attempt[Message] | Attempt[Location],
-        timeout: float,
-        expired: Callable[[WaitingMessage], None],
+        self, message: Message | Location, timeout: float, expired: Callable[[Message | Location], None]
     ) -> None:
         super().__init__(timeout)
-        self.attempt = attempt
+        self.message = message
         self._expired = expired
 
     def try_complete(self) -> bool:
@@ -53,7 +38,7 @@ class WaitingMessage(DelayedOperation[None]):
         """Nothing: `on_expiration` follows."""
 
     def on_expiration(self) -> None:
-        self._expired(self)
+        self._expired(self.message)
 
 
 @dataclass(eq=False, repr=False)
@@ -61,15 +46,16 @@ class WaitingRoom:
     """Messages that wait in a purgatory. While a message waits for another attempt, its payload is on the
     disk only. The other payloads are in memory.
 
-    `due` gets each message at its time. `early` gets a message whose time is far away again, because the wall
-    clock was set back: it would take the room of others for long. `changed` is called when there is something
-    to read again, when there is room again, and when the first message comes.
+    `due` gets each message at its time, and since when it is due, in seconds since the epoch. `early` gets
+    where a message is whose time is far away again, because the wall clock was set back: it would take the
+    room of others for long. `changed` is called when there is something to read again, when there is room
+    again, and when the first message comes.
     """
 
     purgatory: Purgatory
     clock: Callable[[], float]
-    due: Callable[[Attempt[Message]], None]
-    early: Callable[[Message], None]
+    due: Callable[[Message, float], None]
+    early: Callable[[Location], None]
     changed: Callable[[], None]
 
     def __post_init__(self) -> None:
@@ -79,7 +65,7 @@ class WaitingRoom:
         # How many wait for another attempt to deliver them.
         self.retrying = 0
         # By token, the messages that are to be read again now.
-        self._again: dict[int, Attempt[Location]] = {}
+        self._again: dict[int, Location] = {}
         # Whether messages wait for room. `changed` is called when there is room again.
         self.starved = False
 
@@ -94,14 +80,30 @@ class WaitingRoom:
         return self.room > 0 and self.retrying < _RETRYING
 
     def park(self, message: Message) -> None:
-        """Take in a message, which waits until it is due."""
-        self._enter(message)
-        self._wait(Attempt(message, 0, message.due / 1000))
+        """Take in a message, which waits until it is due. Another attempt to deliver it is due at once."""
+        if not self.loaded:
+            # While there is a message in memory, somebody looks at the wall clock.
+            self.changed()
+        self.loaded += 1
+        self._bytes += len(message.payload)
+        if message.failures:
+            self.due(message, self.clock())
+        else:
+            self._wait(message, message.due / 1000 - self.clock())
 
-    def try_again(self, message: Message, failures: int) -> None:
-        """Take in a message that was read again, and is due."""
-        self._enter(message)
-        self.due(Attempt(message, failures, self.clock()))
+    def put_off(self, message: Message) -> bool:
+        """Let a message wait again if it is early. False if it is due."""
+        seconds = message.due / 1000 - self.clock()
+        # A message that was tried once has been due. Its next attempt follows the loop's clock.
+        if message.failures or seconds <= 0:
+            return False
+        if seconds <= schedule.AHEAD / 1000:
+            # The wall clock made a small step back, or goes more slowly than the loop's clock.
+            self._wait(message, seconds)
+        else:
+            self.left(message)
+            self.early(message.location)
+        return True
 
     def left(self, message: Message) -> None:
         self.loaded -= 1
@@ -111,66 +113,57 @@ class WaitingRoom:
             self.starved = False
             self.changed()
 
-    def wait_again(self, location: Location, failures: int, seconds: float) -> None:
-        """Let a message wait on the disk until it is read again."""
-        if failures:
-            self.retrying += 1
-        self._wait(Attempt(location, failures, self.clock() + seconds))
+    def fail(self, message: Message, seconds: float) -> None:
+        """Let a message whose delivery has failed wait for another attempt."""
+        self.left(message)
+        self.wait_again(message._replace(failures=message.failures + 1).location, seconds)
 
-    def take_again(self, limit: int) -> list[Attempt[Location]]:
+    def wait_again(self, location: Location, seconds: float) -> None:
+        """Let a message wait on the disk until it is read again."""
+        if location.failures:
+            self.retrying += 1
+        self._wait(location, seconds)
+
+    def take_again(self, limit: int) -> list[Location]:
         """Take out messages that are to be read again."""
         taken = [self._again.pop(token) for token in list(islice(self._again, limit))]
-        self.retrying -= sum(attempt.failures > 0 for attempt in taken)
+        self.retrying -= sum(location.failures > 0 for location in taken)
         return taken
 
-    def withdraw(self, token: int) -> Attempt[Location] | None:
-        """Take out the message with this token; None if it does not wait here."""
-        attempt: Attempt[Message] | Attempt[Location] | None = self._again.pop(token, None)
+    def withdraw(self, token: int) -> tuple[Location, float] | None:
+        """Take out the message with this token, and the seconds that it was to wait; None without one."""
+        message: Message | Location | None = self._again.pop(token, None)
+        deadline = now = asyncio.get_running_loop().time()
         for cancelled in self.purgatory.cancel_for_key(token):
             if isinstance(cancelled, WaitingMessage):
-                attempt = cancelled.attempt
-        if attempt is None:
+                message, deadline = cancelled.message, cancelled.deadline or now
+        if message is None:
             return None
-        message, failures, at = attempt
-        if failures:
+        if message.failures:
             self.retrying -= 1
         if isinstance(message, Message):
             self.left(message)
             message = message.location
-        return Attempt(message, failures, at)
+        return message, deadline - now
 
     def follow_clock(self) -> None:
         """The wall clock was set. Messages that wait for their due time follow it."""
         for operation in self.purgatory.operations():
-            if isinstance(operation, WaitingMessage) and isinstance(operation.attempt.message, Message):
-                seconds = operation.attempt.at - self.clock()
+            if isinstance(operation, WaitingMessage) and isinstance(operation.message, Message):
+                seconds = operation.message.due / 1000 - self.clock()
                 if seconds <= schedule.AHEAD / 1000:
                     operation.reschedule(seconds)
                 else:
                     operation.cancel()
-                    self.early(operation.attempt.message)
+                    self._expired(operation.message)
 
-    def _enter(self, message: Message) -> None:
-        if not self.loaded:
-            # While there is a message in memory, somebody looks at the wall clock.
-            self.changed()
-        self.loaded += 1
-        self._bytes += len(message.payload)
+    def _wait(self, message: Message | Location, seconds: float) -> None:
+        operation = WaitingMessage(message, seconds, self._expired)
+        self.purgatory.try_complete_else_watch(operation, (message.token,))
 
-    def _wait(self, attempt: Attempt[Message] | Attempt[Location]) -> None:
-        operation = WaitingMessage(attempt, attempt.at - self.clock(), self._expired)
-        self.purgatory.try_complete_else_watch(operation, (attempt.message.token,))
-
-    def _expired(self, operation: WaitingMessage) -> None:
-        message, failures, at = operation.attempt
-        seconds = at - self.clock()
+    def _expired(self, message: Message | Location) -> None:
         if isinstance(message, Location):
-            self._again[message.token] = Attempt(message, failures, at)
+            self._again[message.token] = message
             self.changed()
-        elif seconds > schedule.AHEAD / 1000:
-            self.early(message)
-        elif seconds > 0:
-            # The wall clock made a small step back, or goes more slowly than the loop's clock.
-            self._wait(operation.attempt)
-        else:
-            self.due(Attempt(message, failures, at))
+        elif not self.put_off(message):
+            self.due(message, message.due / 1000)

@@ -96,7 +96,7 @@ async def test_only_so_many_positions_are_in_memory(
 
     async def handle(attempt: Delivered) -> None:
         nonlocal most
-        most = max(most, len(open_store(delayed).loader._agenda))
+        most = max(most, len(open_store(delayed).loader.store.agenda))
         await asyncio.sleep(0.01)
 
     service.handle = handle

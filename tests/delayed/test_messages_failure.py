@@ -163,7 +163,7 @@ async def test_what_was_delivered_as_the_store_failed_is_not_delivered_again(ser
     delayed = service.store()
 
     async def handle(attempt: Delivered) -> None:
-        delayed._fail(ValueError("unexpected"))
+        open_store(delayed).fail(ValueError("unexpected"))
 
     async def serve() -> None:
         async with delayed:
@@ -298,7 +298,7 @@ async def test_two_failures_close_the_store_once(service: Service, caplog: pytes
             await asyncio.gather(
                 *(delayed.schedule(b"payload", at=BEGIN + 60) for _ in range(9)), return_exceptions=True
             )
-            delayed._fail(ValueError("another"))
+            open_store(delayed).fail(ValueError("another"))
 
     with pytest.raises(StoreFailed, match="failed to sync a file"):
         await serve()

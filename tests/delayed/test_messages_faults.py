@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from purgatory.delayed.storage.index import Found
+from purgatory.delayed.storage.agenda import Found
 from purgatory.delayed.storage.slots import SlotFiles
 from tests.delayed.service import BEGIN, PATH, Delivered, Service, open_store
 from tests.delayed.storage.simulated_disk import EVERYTHING, NOTHING

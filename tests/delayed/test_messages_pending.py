@@ -67,7 +67,8 @@ async def test_it_holds_some_messages_at_a_time(
 ) -> None:
     async with DelayedMessages(tmp_path, deliver, clock=clock) as messages:
         await asyncio.gather(*(messages.schedule(b"x" * size, at=START + 600) for _ in range(count)))
-        pieces = [len(piece) async for piece in open_store(messages).loader.pending()]
+        store = open_store(messages)
+        pieces = [len(piece) async for piece in store.loader.pieces(store.store.pending())]
     assert sum(pieces) == count
     assert len(pieces) > 2
     assert max(pieces) * size <= 9_000_000

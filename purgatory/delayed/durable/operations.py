@@ -82,10 +82,9 @@ class DurableOperations:
         self._registered: dict[str, _Operation] = {}
         # The ids of messages in whose place another one came: a crash may leave both.
         self._replaced: set[str] = set()
-        self._withdrawals = Withdrawals(purgatory, self.messages, self._forget)
+        self._withdrawals = Withdrawals(purgatory, self.messages, self._registered)
         self._restored = asyncio.Event()
         self._closed = asyncio.Event()
-        self._withdrawing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return f"<DurableOperations {str(self.messages.path)!r} of {len(self)}>"
@@ -107,10 +106,6 @@ class DurableOperations:
             await self.messages.__aexit__(type(error), error, error.__traceback__)
             raise
         self._restored.set()
-        self._withdrawing = asyncio.create_task(
-            self._withdrawals.run(), name=f"{self.messages.purgatory.name} withdrawals"
-        )
-        self._withdrawing.add_done_callback(self._withdrawing_ended)
         return self
 
     async def __aexit__(
@@ -120,21 +115,14 @@ class DurableOperations:
         traceback: TracebackType | None,
     ) -> None:
         self._withdraw()
-        assert self._withdrawing is not None
         try:
-            await uninterrupted(self._withdrawing)
+            await self._withdrawals.finish()
         finally:
             await self.messages.__aexit__(exception_type, exception, traceback)
-
-    def _withdrawing_ended(self, withdrawing: asyncio.Task[None]) -> None:
-        if not self._closed.is_set():
-            # The messages of operations that end would stay.
-            self.messages._fail(RuntimeError("somebody has cancelled the task that clears the store"))
 
     def _withdraw(self) -> None:
         """Take all operations out of the purgatory. Their messages stay."""
         self._closed.set()
-        self._withdrawals.close()
         self.purgatory.remove_observer(self._withdrawals)
         for operation in self.purgatory.operations():
             if isinstance(operation, DurableOperation) and operation._registry is self._withdrawals:
@@ -277,7 +265,4 @@ class DurableOperations:
                 if operation.deadline is not None:
                     timeout = operation.deadline - asyncio.get_running_loop().time()
                 await self._write(operation, *self._message(operation, operation.keys, timeout, replaces=id))
-        self._forget(id)
-
-    def _forget(self, id: str) -> None:
         self._registered.pop(id, None)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from purgatory import DelayedOperation, OperationState, Purgatory
+from purgatory._cancellation import until_done
 from purgatory.delayed.durable.operation import DurableOperation
 from purgatory.delayed.message import Receipt
 from purgatory.delayed.messages import DelayedMessages
@@ -21,26 +23,25 @@ _BATCH: Final = 1_000
 logger = logging.getLogger("purgatory.delayed")
 
 
+@dataclass(eq=False, repr=False)
 class Withdrawals:
     """Observes a purgatory. When an operation has ended that is registered with it, it cancels the message.
 
-    `gone` gets the id of each message.
+    Operations are `registered` by the id of their message. A task cancels messages while there are any.
     """
 
-    def __init__(
-        self, purgatory: Purgatory, messages: DelayedMessages, gone: Callable[[str], object]
-    ) -> None:
-        self._purgatory = purgatory
-        self._messages = messages
-        self._gone = gone
+    purgatory: Purgatory
+    messages: DelayedMessages
+    registered: dict[str, DurableOperation[Any]]
+
+    def __post_init__(self) -> None:
         self._receipts: deque[Receipt] = deque()
-        self._changed = asyncio.Event()
-        self.closing = False
+        self._withdrawing: asyncio.Task[None] | None = None
 
     def operation_finished(self, purgatory: str, operation: DelayedOperation[Any], timing: Timing) -> None:
-        if not isinstance(operation, DurableOperation) or operation._registry is not self or self.closing:
+        if not isinstance(operation, DurableOperation) or operation._registry is not self:
             return
-        if self._purgatory.closing and _ends_by_closing(operation, timing):
+        if self.purgatory.closing and _ends_by_closing(operation, timing):
             # It comes back at the next start.
             return
         operation._over = True
@@ -52,34 +53,28 @@ class Withdrawals:
 
     def add(self, receipt: Receipt) -> None:
         self._receipts.append(receipt)
-        self._changed.set()
+        if self._withdrawing is None or self._withdrawing.done():
+            name = f"{self.messages.purgatory.name} withdrawals"
+            self._withdrawing = asyncio.create_task(self._withdraw(), name=name)
 
-    def close(self) -> None:
-        """Let `run` end when it has cancelled what was added so far."""
-        self.closing = True
-        self._changed.set()
+    async def finish(self) -> None:
+        """Return when the messages of all operations that have ended are cancelled, or cannot be."""
+        if self._withdrawing is not None and (cancelled := await until_done(self._withdrawing)):
+            raise cancelled
 
-    async def run(self) -> None:
-        while self._receipts or not self.closing:
-            if self._receipts:
-                batch = [self._receipts.popleft() for _ in range(min(len(self._receipts), _BATCH))]
-                await asyncio.gather(*map(self._cancel, batch))
-            else:
-                self._changed.clear()
-                await self._changed.wait()
+    async def _withdraw(self) -> None:
+        while self._receipts:
+            batch = [self._receipts.popleft() for _ in range(min(len(self._receipts), _BATCH))]
+            await asyncio.gather(*map(self._cancel, batch))
 
     async def _cancel(self, receipt: Receipt) -> None:
         try:
-            if await self._messages.cancel(receipt):
-                self._gone(receipt.id)
+            if await self.messages.cancel(receipt):
+                self.registered.pop(receipt.id, None)
             # Otherwise it is about to be delivered.
         except Exception as error:
-            logger.error(
-                "%s: an operation has ended, and comes back after a restart before %s: %s",
-                self._messages.path,
-                datetime.fromtimestamp(receipt.due, UTC),
-                error,
-            )
+            words = "%s: an operation has ended, and comes back after a restart before %s: %s"
+            logger.error(words, self.messages.path, datetime.fromtimestamp(receipt.due, UTC), error)
 
 
 def _ends_by_closing(operation: DurableOperation[Any], timing: Timing) -> bool:

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
@@ -39,14 +40,13 @@ _PATIENCE: Final = 0.5
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Returns the exit status. Exits with 2 if the usage is wrong."""
     options = _parser().parse_args(arguments)
-    progress = ProgressLine(sys.stderr)
     try:
         if options.dead_letters:
             for letter in dead_letters(options.path):
                 print(_json(letter))
         else:
-            found = inspect(options.path, progress)
-            progress.clear()
+            with closing(ProgressLine(sys.stderr)) as progress:
+                found = inspect(options.path, progress)
             print(*_listing(found), sep="\n")
         sys.stdout.flush()
     except BrokenPipeError:
@@ -54,11 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (OSError, ValueError) as error:
-        progress.clear()
         print(f"purgatory.delayed: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        progress.clear()
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     return 0
@@ -79,7 +77,7 @@ class ProgressLine:
             self._shown = True
             self._print(f"\r{read:,} of {total:,} slot files read, {read / total:.0%}")
 
-    def clear(self) -> None:
+    def close(self) -> None:
         if self._shown:
             self._shown = False
             # To the start of the line, and delete it.

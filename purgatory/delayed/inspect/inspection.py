@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from purgatory.delayed import schedule
+from purgatory.delayed.storage.agenda import home_of
 from purgatory.delayed.storage.checkpoint import Checkpoint, Format
 from purgatory.delayed.storage.dead_letters import DeadLetter, DeadLetters
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import Damage
 from purgatory.delayed.storage.log import Log
-from purgatory.delayed.storage.pending import Pending
+from purgatory.delayed.storage.pending import Pending, Progress
 from purgatory.delayed.storage.slots import SlotFiles
-
-Progress = Callable[[int, int], None]
-"""Is told how many slot files were read, and how many there are."""
 
 
 @dataclass(slots=True)
@@ -71,24 +69,21 @@ def inspect(path: str | os.PathLike[str], progress: Progress = lambda read, tota
 
     log = Log(disk, store / "wal", format.salt)
     slot_files = SlotFiles(disk, store / "slots", format.salt, format.slot_ms)
-    pending = Pending(log, slot_files, report)
+    checkpoint = Checkpoint.read(disk, store)
     hours: defaultdict[int, Amount] = defaultdict(Amount)
     in_log = Amount()
-    for due, _, _, length in pending.read_log(Checkpoint.read(disk, store)):
+    for due, position, _, length in Pending(log, slot_files, report, progress).places(checkpoint):
         hours[due // schedule.HOUR].add(length)
-        in_log.add(length)
-    slots = slot_files.present()
-    for number, slot in enumerate(slots):
-        progress(number, len(slots))
-        for due, _, _, length in pending.read_slot(slot):
-            hours[due // schedule.HOUR].add(length)
+        if home_of(position):
+            in_log.add(length)
+    segments = [number for number in log.numbers() if number > checkpoint.emptied]
     return Inspection(
         slot=format.slot_ms / 1000,
         hours=dict(sorted(hours.items())),
         in_log=in_log,
-        segments=pending.segments,
-        log_bytes=pending.log_bytes,
-        slot_files=len(slots),
+        segments=len(segments),
+        log_bytes=sum(map(log.size, segments)),
+        slot_files=len(slot_files.present()),
         dead_letters=sum(1 for _ in dead_letters(store)),
         damaged=damaged,
     )

@@ -5,43 +5,31 @@ from __future__ import annotations
 import secrets
 from array import array
 from collections.abc import Sequence
-from typing import Final
 
-from purgatory.delayed.message import Receipt
 from purgatory.delayed.storage.frames import CANCELLED, LATER, SOON, encode, end_body, message_body
-from purgatory.delayed.storage.ids import Ended, Ids, Taken, bucket_of, digest
-from purgatory.delayed.storage.requests import Answer, End, Find, IdTaken, Put, Request, Stored
-
-# Bytes of a token.
-_TOKEN: Final = 8
+from purgatory.delayed.storage.ids import IdRecord, Ids, bucket_of, digest
+from purgatory.delayed.storage.requests import Answer, End, IdTaken, Put, Request, Stored
 
 
 class Commit:
     """The frames of requests that share a sync, the notes for the ids, and the answers.
 
     The answer to a Put whose id is taken is IdTaken, or the earlier message if it is the same. The answer to
-    an End is whether the message had not ended before. The answer to a Find is the receipt of the message
-    that is still to come, or None.
+    an End is whether the message had not ended before.
     """
 
     def __init__(self, salt: int, ids: Ids, requests: Sequence[Request]) -> None:
         self._salt = salt
         self._ids = ids
         self.data = bytearray()
-        self.notes: list[Taken | Ended] = []
+        self.notes: list[IdRecord] = []
         # What the requests before have changed.
-        self._taken: dict[str, Taken] = {}
+        self._taken: dict[str, IdRecord] = {}
         self._ended: set[int] = set()
         # The random numbers of all tokens are one call of the system.
-        puts = sum(isinstance(request, Put) for request in requests)
-        self._tokens = iter(array("Q", secrets.randbits(_TOKEN * 8 * puts).to_bytes(_TOKEN * puts, "little")))
-        self._answers = [
-            self._put(request)
-            if isinstance(request, Put)
-            else self._end(request)
-            if isinstance(request, End)
-            else self._find(request)
-            for request in requests
+        self._tokens = iter(array("Q", secrets.token_bytes(8 * len(requests))))
+        self._answers: list[Answer] = [
+            self._put(request) if isinstance(request, Put) else self._end(request) for request in requests
         ]
 
     def answers(self, position: int) -> list[Answer]:
@@ -57,16 +45,16 @@ class Commit:
         due, name, payload, soon, delivering = request
         token = next(self._tokens)
         if name is not None:
-            earlier = self._holder(name)
+            earlier = self._taken.get(name) or self._ids.taken(name)
             content = digest(payload)
-            if earlier is not None:
+            if earlier is not None and earlier.token not in self._ended:
                 if (earlier.due, earlier.digest) == (due, content):
                     return Stored(earlier.token, 0, repeated=True)
                 if earlier.token not in delivering:
                     return IdTaken(f"the id {name!r} belongs to another message that is still to come")
             hashed = digest(name.encode())
             token = token - bucket_of(token) + bucket_of(hashed)
-            self._taken[name] = Taken(token, due, hashed, content)
+            self._taken[name] = IdRecord(token, due, hashed, content)
             self.notes.append(self._taken[name])
         stored = Stored(token, len(self.data))
         self.data += encode(self._salt, SOON if soon else LATER, due, token, message_body(name, payload))
@@ -79,13 +67,5 @@ class Commit:
         if fresh:
             self.data += encode(self._salt, kind, due, token, end_body(named))
             if named or kind is CANCELLED:
-                self.notes.append(Ended(token, due))
+                self.notes.append(IdRecord(token, due))
         return fresh
-
-    def _find(self, request: Find) -> Receipt | None:
-        found = self._holder(request.name)
-        return found and Receipt(request.name, found.due / 1000, found.token)
-
-    def _holder(self, name: str) -> Taken | None:
-        found = self._taken.get(name) or self._ids.taken(name)
-        return None if found is None or found.token in self._ended else found

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from struct import Struct
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from purgatory.delayed.message import Message
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import DEAD, MAX_REASON, Frame, encode, message_body, parse_body, scan
-
-_REASON_LENGTH: Final = Struct("<H")
 
 
 class DeadLetter(NamedTuple):
@@ -34,8 +31,9 @@ class DeadLetters:
 
     def add(self, message: Message, reason: str) -> None:
         """Set a message aside. It is on the disk after that, which takes a sync. Raises OSError."""
-        text = reason.encode(errors="replace")[:MAX_REASON]
-        body = _REASON_LENGTH.pack(len(text)) + text + message_body(message.name, message.payload)
+        # A letter looks like a message whose id is the reason, and whose payload is the other message.
+        text = reason.encode(errors="replace")[:MAX_REASON].decode(errors="ignore")
+        body = message_body(text, message_body(message.name, message.payload))
         with closing(self._disk.open(self._path)) as file:
             if not file.size:
                 # Its name comes first: once there is a letter in the file, the name is on the disk.
@@ -51,9 +49,6 @@ class DeadLetters:
         with closing(file):
             for frame in scan(self._salt, file.read):
                 if isinstance(frame, Frame):
-                    (length,) = _REASON_LENGTH.unpack_from(frame.body)
-                    start = _REASON_LENGTH.size + length
-                    name, payload = parse_body(frame.body[start:])
-                    reason = frame.body[_REASON_LENGTH.size : start].decode(errors="replace")
-                    message = Message(frame.token, frame.due, name, payload)
-                    yield DeadLetter(message.id, message.due / 1000, payload, reason)
+                    reason, body = parse_body(frame.body)
+                    message = Message(frame.token, frame.due, *parse_body(body))
+                    yield DeadLetter(message.id, message.due / 1000, message.payload, reason or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -13,10 +13,15 @@ from typing import Final
 
 from purgatory.delayed.storage.requests import StoreFailed
 
+Append = Callable[[Path, bytes | bytearray, int], int]
+"""Appends data to a file, after zeros up to an alignment. Returns the new size of the file."""
+
 _CREATE: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC
 # Syncs at a time.
 _SYNCS: Final = 32
+# Files that are open and not synced at a time. A process may often open 1,024 in all.
+_OPEN: Final = 128
 # On macOS, fsync leaves the data in the drive's cache.
 _FULL_SYNC: Final = getattr(fcntl, "F_FULLFSYNC", None)
 
@@ -136,7 +141,46 @@ class Disk:
         restart shorter by another third.
         """
         with ThreadPoolExecutor(_SYNCS, thread_name_prefix="purgatory delayed sync") as threads:
-            list(threads.map(_sync, [files[first::_SYNCS] for first in range(_SYNCS)]))
+            list(threads.map(File.sync, files))
+
+    @contextmanager
+    def appending(self) -> Iterator[Append]:
+        """Appends data to files. All data is on the disk after the ``with`` block.
+
+        When an OSError leaves the block, because a file found no room, all data is taken back. Otherwise each
+        attempt on a full disk would leave a part, and take the room that others need.
+        """
+        sizes: list[tuple[Path, int]] = []
+        # Not synced yet.
+        files: list[File] = []
+
+        def close() -> None:
+            while files:
+                files.pop().close()
+
+        def append(path: Path, data: bytes | bytearray, alignment: int) -> int:
+            file = self.open(path)
+            files.append(file)
+            sizes.append((path, file.size))
+            file.append(bytes(-file.size % alignment) + data)
+            size = file.size
+            if len(files) == _OPEN:
+                self.sync_files(files)
+                close()
+            return size
+
+        try:
+            yield append
+            self.sync_files(files)
+        except OSError:
+            close()
+            # If some data stays, it is harmless.
+            for path, size in reversed(sizes):
+                with suppress(OSError):
+                    self.truncate(path, size)
+            raise
+        finally:
+            close()
 
     def open(self, path: Path) -> File:
         """Open a file, and make it if it does not exist. Its name is on the disk after `sync_directory`."""
@@ -193,11 +237,6 @@ class Disk:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
                 raise
-
-
-def _sync(files: Iterable[File]) -> None:
-    for file in files:
-        file.sync()
 
 
 @contextmanager

@@ -127,7 +127,8 @@ def parse_body(body: bytes) -> tuple[str | None, bytes]:
     (length,) = _ID_LENGTH.unpack_from(body)
     start = _ID_LENGTH.size
     name = body[start : start + length]
-    return (name.decode() if name else None), body[start + length :]
+    # Earlier releases have cut the reasons of dead letters within a character.
+    return (name.decode(errors="replace") if name else None), body[start + length :]
 
 
 def token_of(data: bytes) -> int:
@@ -174,13 +175,13 @@ def read_frame(salt: int, read: Read, offset: int) -> Frame | None:
     return frames[0] if frames else None
 
 
-def scan(salt: int, read: Read, start: int = 0) -> Iterator[Frame | Damage]:
+def scan(salt: int, read: Read) -> Iterator[Frame | Damage]:
     """All frames of a file, and what lies between them. ``read(offset, length)`` reads the file.
 
     It holds 16 KiB of the file in memory, or one frame if that is larger, and the frames of these bytes.
     Other threads run meanwhile.
     """
-    data, base, at = b"", start, 0
+    data, base, at = b"", 0, 0
     damaged: int | None = None
     stretch = 0
     while True:

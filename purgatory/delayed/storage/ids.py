@@ -13,12 +13,10 @@ from threading import Lock
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from purgatory.delayed.storage.appends import Append
-from purgatory.delayed.storage.disk import Disk
+from purgatory.delayed.storage.disk import Append, Disk
 from purgatory.delayed.storage.frames import CANCELLED, ENDS, Frame, parse_body
 
-# Token, due time in ms, hash of the id, digest of the payload, segment of the log. Hash and digest are 0 when
-# the message has ended.
+# The fields of an `IdRecord`, and the segment of the log.
 _FIELDS: Final = Struct("<QqQQQ")
 _CRC: Final = Struct("<I")
 _SIZE: Final = _FIELDS.size + _CRC.size
@@ -30,20 +28,16 @@ Over = Callable[[int, int], bool]
 """Says of a due time and a segment of the log whether no message can be left that belongs to them."""
 
 
-class Taken(NamedTuple):
-    """An id that the user chose, of a message that was scheduled."""
+class IdRecord(NamedTuple):
+    """A message with an id that the user chose: hash of the id, digest of the payload. Neither is ever 0.
+
+    With 0 for both, a message that was cancelled, or one with a user's id that was delivered.
+    """
 
     token: int
     due: int
-    id: int
-    digest: int
-
-
-class Ended(NamedTuple):
-    """A message that was cancelled, or one with a user's id that was delivered."""
-
-    token: int
-    due: int
+    id: int = 0
+    digest: int = 0
 
 
 def digest(data: bytes) -> int:
@@ -51,16 +45,16 @@ def digest(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little") or 1
 
 
-def record_of(frame: Frame) -> Taken | Ended | None:
+def record_of(frame: Frame) -> IdRecord | None:
     """What the ids need to know of a frame of the log, if anything."""
     named = frame.named
     if frame.kind in ENDS:
-        return Ended(frame.token, frame.due) if named or frame.kind == CANCELLED else None
+        return IdRecord(frame.token, frame.due) if named or frame.kind == CANCELLED else None
     if not named:
         return None
     name, payload = parse_body(frame.body)
     assert name is not None
-    return Taken(frame.token, frame.due, digest(name.encode()), digest(payload))
+    return IdRecord(frame.token, frame.due, digest(name.encode()), digest(payload))
 
 
 def bucket_of(token: int) -> int:
@@ -72,7 +66,7 @@ def bucket_of(token: int) -> int:
 class _Recent:
     """A segment that is not spread yet: the last record of each id, and the tokens that ended."""
 
-    taken: dict[int, Taken] = field(default_factory=dict)
+    taken: dict[int, IdRecord] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
 
 
@@ -93,16 +87,16 @@ class Ids:
         # The size at which each bucket is rewritten.
         self._limits: dict[int, int] = {}
 
-    def note(self, segment: int, record: Taken | Ended) -> None:
+    def note(self, segment: int, record: IdRecord) -> None:
         """Remember what was written to the log, until the segment is spread."""
         with self._lock:
             recent = self._recent[segment]
-            if isinstance(record, Taken):
+            if record.id:
                 recent.taken[record.id] = record
             else:
                 recent.ended.add(record.token)
 
-    def taken(self, id: str) -> Taken | None:
+    def taken(self, id: str) -> IdRecord | None:
         """The message with this id that has not ended, if there is one.
 
         An id is taken again only when its message is being delivered, or has ended. So only the message of
@@ -110,30 +104,29 @@ class Ids:
         """
         hashed = digest(id.encode())
         recent = self._in_memory()
+        # If the newest record is in memory, so is the end of its message, which comes later in the log.
+        stored = b""
         newest = next((each.taken[hashed] for each in reversed(recent) if hashed in each.taken), None)
-        if newest is not None:
-            # Its end comes later in the log, and so is in memory, too.
-            return None if _has_ended(newest.token, recent, b"") else newest
-        stored = self._stored(bucket_of(hashed))
-        for token, due, _, payload, _ in _find(stored, 16, hashed):
-            return None if _has_ended(token, recent, stored) else Taken(token, due, hashed, payload)
-        return None
+        if newest is None:
+            stored = self._stored(bucket_of(hashed))
+            newest = next(_find(stored, 16, hashed), None)
+        return None if newest is None or _has_ended(newest.token, recent, stored) else newest
 
     def ended(self, token: int) -> bool:
-        """Whether the message with this token has an `Ended` record."""
-        recent = self._in_memory()
-        return _has_ended(token, recent, b"") or _has_ended(token, (), self._stored(bucket_of(token)))
+        """Whether there is a record that the message with this token has ended."""
+        return _has_ended(token, self._in_memory(), self._stored(bucket_of(token)))
 
     def _in_memory(self) -> list[_Recent]:
-        # They are looked at before the files, so nothing is missed when a segment is spread meanwhile.
+        # Memory is looked at before the files, so nothing is missed when a segment is spread meanwhile.
         with self._lock:
             return list(self._recent.values())
 
-    def add(self, records: Iterable[Taken | Ended], segment: int, over: Over, append: Append) -> None:
+    def add(self, records: Iterable[IdRecord], segment: int, over: Over, append: Append) -> None:
         """Write the records of a segment to the disk. It can be repeated. Records that are `over` can go."""
         buckets: defaultdict[int, bytearray] = defaultdict(bytearray)
         for record in records:
-            buckets[bucket_of(record.token)] += _pack(record, segment)
+            fields = _FIELDS.pack(*record, segment)
+            buckets[bucket_of(record.token)] += fields + _CRC.pack(crc32(fields))
         grown = []
         for bucket, added in buckets.items():
             # A crash may have left a part of a record, or bytes that were never synced. The records are in
@@ -162,36 +155,28 @@ class Ids:
         return self._directory / f"{bucket:02x}"
 
 
-def _pack(record: Taken | Ended, segment: int) -> bytes:
-    fields = _FIELDS.pack(*record, *((0, 0) if isinstance(record, Ended) else ()), segment)
-    return fields + _CRC.pack(crc32(fields))
-
-
-# The fields of a record.
-_Fields = tuple[int, int, int, int, int]
-
-
-def _unpack(records: bytes, at: int) -> _Fields | None:
-    """The fields of the record at `at`; None if it is damaged. A torn `Taken` would look like an `Ended`."""
+def _unpack(records: bytes, at: int) -> tuple[IdRecord, int] | None:
+    """The record at `at`, and its segment; None if it is damaged. A torn one would be that of an end."""
     if crc32(records[at : at + _FIELDS.size]) != _CRC.unpack_from(records, at + _FIELDS.size)[0]:
         return None
-    return _FIELDS.unpack_from(records, at)
+    *fields, segment = _FIELDS.unpack_from(records, at)
+    return IdRecord(*fields), segment
 
 
-def _find(records: bytes, field: int, value: int) -> Iterator[_Fields]:
+def _find(records: bytes, field: int, value: int) -> Iterator[IdRecord]:
     """The records with this value in the field that begins at byte `field`, the newest first."""
     wanted = value.to_bytes(8, "little")
     at = records.rfind(wanted)
     while at >= 0:
-        if at % _SIZE == field and (record := _unpack(records, at - field)) is not None:
-            yield record
+        if at % _SIZE == field and (found := _unpack(records, at - field)) is not None:
+            yield found[0]
         at = records.rfind(wanted, 0, at + len(wanted) - 1)
 
 
 def _has_ended(token: int, recent: Iterable[_Recent], stored: bytes) -> bool:
-    """Whether there is an `Ended` record in memory, or in the bucket of the token."""
+    """Whether there is a record of that in memory, or in the bucket of the token."""
     return any(token in each.ended for each in recent) or any(
-        id == 0 for _, _, id, _, _ in _find(stored, 0, token)
+        not record.id for record in _find(stored, 0, token)
     )
 
 
@@ -204,12 +189,12 @@ def _compacted(stored: bytes, over: Over) -> bytes:
     kept: dict[tuple[int, int], int] = {}
     ended: set[int] = set()
     for at in range(0, len(stored), _SIZE):
-        if (record := _unpack(stored, at)) is not None:
-            token, due, id, _, segment = record
-            if not id:
-                ended.add(token)
-            if not over(due, segment):
-                kept[token, id] = at
+        if (found := _unpack(stored, at)) is not None:
+            record, segment = found
+            if not record.id:
+                ended.add(record.token)
+            if not over(record.due, segment):
+                kept[record.token, record.id] = at
     return b"".join(
         stored[at : at + _SIZE] for (token, id), at in kept.items() if not (id and token in ended)
     )

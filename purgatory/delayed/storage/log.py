@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import closing
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
 from purgatory.delayed.storage.disk import Disk, File
 from purgatory.delayed.storage.frames import Damage, Frame, scan
-from purgatory.delayed.storage.requests import StoreFailed
 
 # Bytes after which a segment is sealed.
 _SEGMENT: Final = 1 << 24
@@ -19,7 +19,7 @@ class Log:
     """Segments ``wal/00000001``, ``wal/00000002`` and so on, which are written one after the other.
 
     One thread appends and seals. Another thread reads and removes sealed segments. `written` counts the bytes
-    that were appended since the log was opened. `oldest` is the oldest segment that there is, or will be.
+    that were appended since the log was opened.
     """
 
     def __init__(self, disk: Disk, directory: Path, salt: int) -> None:
@@ -27,55 +27,46 @@ class Log:
         self._directory = directory
         self.salt = salt
         self.written = 0
-        self.oldest = self._next = 1
-        # The segment that grows, and its number; None until something is appended to it.
+        # The segment that grows; None until something is appended to it.
         self._file: File | None = None
-        self._number = 0
-        # Why nothing can be appended any more.
-        self._failure: StoreFailed | None = None
+        # The number of this segment, or of the last segment before it.
+        self._last = 0
 
     def numbers(self) -> list[int]:
         return sorted(int(name) for name in self._disk.names(self._directory) if name.isdigit())
 
     def go_on_after(self, number: int) -> None:
-        """Let the next segment have a larger number than this one."""
-        self._next = max(self._next, number + 1)
+        """Let the next segment have a larger number than this one, and than all segments that there are."""
+        self._last = max([number, *self.numbers()])
 
     def append(self, data: bytes) -> tuple[int, int]:
         """Append `data` and sync. Returns the segment and the offset at which it begins.
 
-        Raises OSError when the data cannot be written, for example because the disk is full. Then no part of
-        the data stays, and the next call may succeed. Raises StoreFailed when a sync fails, and from then on.
+        Raises as `Store.commit` does. There must be no call after StoreFailed.
         """
-        if self._failure is not None:
-            raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
+        file = self._file
+        if file is None or file.size >= _SEGMENT:
+            file = self._begin_segment()
+        offset = file.size
         try:
-            file = self._file
-            if file is None or file.size >= _SEGMENT:
-                file = self._begin_segment()
-            offset = file.size
-            try:
-                file.append(data)
-            finally:
-                # Also after an error: no part of the data must come back after a crash.
-                file.sync()
-        except StoreFailed as error:
-            self._failure = error
-            raise
+            file.append(data)
+        finally:
+            # Also after an error: no part of the data must come back after a crash.
+            file.sync()
         self.written += len(data)
-        return self._number, offset
+        return self._last, offset
 
     def _begin_segment(self) -> File:
         self.seal()
-        file = self._disk.open(self._path(self._next))
+        file = self._disk.open(self._path(self._last + 1))
         try:
             # An earlier attempt may have made the file.
             self._disk.sync_directory(self._directory)
         except BaseException:
             file.close()
             raise
-        self._file, self._number = file, self._next
-        self._next += 1
+        self._file = file
+        self._last += 1
         return file
 
     def seal(self) -> int:
@@ -83,7 +74,7 @@ class Log:
         file, self._file = self._file, None
         if file is not None:
             file.close()
-        return self._next - 1
+        return self._last
 
     def open(self, number: int) -> File | None:
         return self._disk.open_existing(self._path(number))
@@ -112,15 +103,13 @@ class Log:
             if not name.isdigit():
                 self._disk.remove(self._directory / name)
 
-    def remove_before(self, end: int) -> None:
-        """Remove the oldest segments, up to the segment before `end`."""
-        for number in range(self.oldest, end):
-            self.remove(number)
-        self.oldest = max(self.oldest, end)
+    def remove_oldest(self, through: int, needed: Container[int]) -> None:
+        """Remove the oldest segments, up to the segment `through`, until one is `needed`.
 
-    def remove(self, number: int) -> None:
-        """Remove the oldest segment. It is gone from the disk before a later one can go."""
-        self._disk.remove(self._path(number))
+        Each is gone from the disk before a later one can go.
+        """
+        for number in takewhile(lambda number: number <= through and number not in needed, self.numbers()):
+            self._disk.remove(self._path(number))
 
     def _path(self, number: int) -> Path:
         return self._directory / f"{number:08}"

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from purgatory.delayed import schedule
-from purgatory.delayed.storage.appends import appending
 from purgatory.delayed.storage.checkpoint import Checkpoint
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import ENDS, LATER, SOON, Damage, Frame, Kind, token_of, unhurried
-from purgatory.delayed.storage.ids import Ended, Ids, Taken, record_of
+from purgatory.delayed.storage.ids import IdRecord, Ids, record_of
 from purgatory.delayed.storage.log import Log
 from purgatory.delayed.storage.slots import SlotFiles
 
@@ -60,6 +59,7 @@ class _Blocks:
         return written
 
 
+@dataclass(eq=False, repr=False)
 class Mover:
     """Writes what is due later to the slot files, with the records of ids, and then the checkpoint.
 
@@ -67,23 +67,24 @@ class Mover:
     that was written before. `report` gets what is damaged in the log.
     """
 
-    def __init__(
-        self, disk: Disk, path: Path, log: Log, slots: SlotFiles, report: Callable[[str, Damage], None]
-    ) -> None:
-        self._disk = disk
-        self._path = path
-        self._log = log
-        self._slots = slots
-        self._report = report
-        self.ids = Ids(disk, path / "ids")
-        self.checkpoint = Checkpoint.read(disk, path)
+    disk: Disk
+    path: Path
+    log: Log
+    slots: SlotFiles
+    report: Callable[[str, Damage], None]
+
+    def __post_init__(self) -> None:
+        self.ids = Ids(self.disk, self.path / "ids")
+        self.checkpoint = Checkpoint.read(self.disk, self.path)
         # The last segment of the last `move_soon`, and the first slot that it has not written.
         self._ahead = (0, 0)
 
     def move(self, through: int, now: int) -> None:
-        """Move what is due later, up to the segment `through`."""
+        """Move what is due later, and what has ended, up to the segment `through`."""
         for number in range(self.checkpoint.spread + 1, through + 1):
-            self._spread(number, now)
+            self._write(number, *self._read(number, LATER), now)
+            self._set_checkpoint(number, self.checkpoint.emptied)
+            self.ids.spread(number)
 
     def move_soon(self, through: int, before: int) -> None:
         """Move what is in slots below `before` ahead of the rest, up to the segment `through`.
@@ -93,9 +94,9 @@ class Mover:
         """
         for number in range(self.checkpoint.spread + 1, through + 1):
             blocks, _ = self._read(number, LATER)
-            with appending(self._disk) as append:
+            with self.disk.appending() as append:
                 # `move` will use the same numbers.
-                self._slots.write(number, number - 1, blocks.of(range(before)), append)
+                self.slots.write(number, number - 1, blocks.of(range(before)), append)
         self._ahead = (through, before)
 
     def move_all(self, numbers: Sequence[int], now: int) -> None:
@@ -113,9 +114,7 @@ class Mover:
             number = self.checkpoint.spread + 1
             self._write(number, blocks, (), now)
             self._set_checkpoint(number, segment)
-            self._log.remove(segment)
-        # The blocks that have emptied the log have larger numbers than its segments.
-        self._log.go_on_after(self.checkpoint.spread)
+            self.log.remove_oldest(segment, needed=())
 
     def slots_in_log(self, through: int) -> set[int]:
         """The slots whose files lack something that the segments up to `through` have."""
@@ -124,27 +123,21 @@ class Mover:
             for number in range(self.checkpoint.spread + 1, through + 1)
             for frame in self.frames(number)
             if frame.kind == LATER or frame.kind in ENDS
-            if (slot := self._slots.slot_of(frame.due)) in self._slots_of(number)
+            if (slot := self.slots.slot_of(frame.due)) in self._slots_of(number)
         }
 
     def frames(self, number: int) -> Iterator[Frame]:
         """The frames of a segment. What is damaged is reported."""
-        for frame in self._log.read(number):
+        for frame in self.log.read(number):
             if isinstance(frame, Damage):
-                self._report(f"segment {number} of the log", frame)
+                self.report(f"segment {number} of the log", frame)
             else:
                 yield frame
 
-    def _spread(self, number: int, now: int) -> None:
-        """Write what is due later, and what has ended, from the next segment to the slot files."""
-        self._write(number, *self._read(number, LATER), now)
-        self._set_checkpoint(number, self.checkpoint.emptied)
-        self.ids.spread(number)
-
-    def _read(self, number: int, kind: Kind) -> tuple[_Blocks, list[Taken | Ended]]:
+    def _read(self, number: int, kind: Kind) -> tuple[_Blocks, list[IdRecord]]:
         """What a segment has for the slot files: messages of a kind, and ends. And records of ids."""
-        blocks = _Blocks(self._slots)
-        records: list[Taken | Ended] = []
+        blocks = _Blocks(self.slots)
+        records: list[IdRecord] = []
         for frame in self.frames(number):
             if frame.kind == kind:
                 blocks.add(frame)
@@ -154,18 +147,18 @@ class Mover:
                 records.append(record)
         return blocks, records
 
-    def _write(self, number: int, blocks: _Blocks, records: Iterable[Taken | Ended], now: int) -> None:
+    def _write(self, number: int, blocks: _Blocks, records: Iterable[IdRecord], now: int) -> None:
         """Write a block (checkpoint, number] to the slot files, and the records of ids."""
-        oldest = min(self._log.numbers(), default=number)
+        oldest = min(self.log.numbers(), default=number)
 
         def over(due: int, segment: int) -> bool:
             # The clock alone does not say it: it may be wrong, and the store may have been closed for days.
             late = due < now - schedule.DAY and segment < oldest
-            return late and not self._slots.exists(self._slots.slot_of(due))
+            return late and not self.slots.exists(self.slots.slot_of(due))
 
         by_slot = blocks.of(self._slots_of(number))
-        with appending(self._disk) as append:
-            self._slots.write(number, self.checkpoint.spread, by_slot, append)
+        with self.disk.appending() as append:
+            self.slots.write(number, self.checkpoint.spread, by_slot, append)
             self.ids.add(records, number, over, append)
 
     def _slots_of(self, number: int) -> range:
@@ -175,5 +168,5 @@ class Mover:
 
     def _set_checkpoint(self, spread: int, emptied: int) -> None:
         checkpoint = Checkpoint(spread, emptied)
-        checkpoint.write(self._disk, self._path)
+        checkpoint.write(self.disk, self.path)
         self.checkpoint = checkpoint

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import NamedTuple
 
 from purgatory.delayed import schedule
-from purgatory.delayed.message import Receipt
 from purgatory.delayed.storage.frames import MAX_ID, Kind
 from purgatory.errors import PurgatoryError
 
@@ -56,12 +55,6 @@ class End(NamedTuple):
     check: bool = False
 
 
-class Find(NamedTuple):
-    """Find the message with an id that the user chose."""
-
-    name: str
-
-
 class Stored(NamedTuple):
     """The answer to a Put: the token of the message, where it is, and whether it was there before."""
 
@@ -70,8 +63,8 @@ class Stored(NamedTuple):
     repeated: bool = False
 
 
-Request = Put | End | Find
-Answer = Stored | IdTaken | Receipt | bool | None
+Request = Put | End
+Answer = Stored | IdTaken | bool
 
 
 def milliseconds(at: float | datetime) -> int:
@@ -83,9 +76,8 @@ def milliseconds(at: float | datetime) -> int:
     elif isinstance(at, bool) or not isinstance(at, int | float):
         raise TypeError(f"at must be a datetime or seconds since the epoch, not {type(at).__name__}")
     if not abs(at * 1000) < schedule.FARTHEST:
-        raise ValueError(
-            f"at must be a number of seconds since the epoch, up to 35,000 years from it, not {at!r}"
-        )
+        words = "at must be a number of seconds since the epoch, up to 35,000 years from it"
+        raise ValueError(f"{words}, not {at!r}")
     # A float has microseconds only. Without the rounding, 0.001 could become 2 ms.
     return math.ceil(round(at * 1000, 2))
 

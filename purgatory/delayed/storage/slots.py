@@ -7,10 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from purgatory.delayed import schedule
-from purgatory.delayed.storage.appends import Append
-from purgatory.delayed.storage.disk import Disk, File
+from purgatory.delayed.storage.agenda import Found
+from purgatory.delayed.storage.disk import Append, Disk, File
 from purgatory.delayed.storage.frames import BLOCK, ENDS, MESSAGES, Damage, encode, scan
-from purgatory.delayed.storage.index import Found
 
 
 class SlotFiles:
@@ -41,29 +40,26 @@ class SlotFiles:
     ) -> None:
         """Append a block to each of the slot files, from the segments (after, number] of the log."""
         header = encode(self._salt, BLOCK, number, after)
-        hours: set[Path] = set()
+        hours = dict.fromkeys(self._path(slot).parent for slot in slots)
+        for hour in hours:
+            self._disk.make_directory(hour)
         for slot, frames in slots.items():
-            path = self._path(slot)
-            if path.parent not in hours:
-                self._disk.make_directory(path.parent)
-                hours.add(path.parent)
             data = b"".join((header, *frames))
-            append(path, data, 1)
+            append(self._path(slot), data, 1)
             self.written += len(data)
         for hour in hours:
             self._disk.sync_directory(hour)
 
     def present(self, before: int = schedule.END) -> list[int]:
         """The slots below `before` that have a file, in order."""
-        slots = []
         last = before * self.slot_ms // schedule.HOUR
-        for hour in self._disk.names(self._directory):
-            if hour.isdigit() and int(hour) <= last:
-                for start in self._disk.names(self._directory / hour):
-                    if start.isdigit() and int(start) // self.slot_ms < before:
-                        slots.append(int(start) // self.slot_ms)
-        slots.sort()
-        return slots
+        return sorted(
+            int(start) // self.slot_ms
+            for hour in self._disk.names(self._directory)
+            if hour.isdigit() and int(hour) <= last
+            for start in self._disk.names(self._directory / hour)
+            if start.isdigit() and int(start) // self.slot_ms < before
+        )
 
     def find(self, slot: int) -> Found:
         """What a slot file has. It reads the whole file, because a cancellation comes after its message."""
@@ -82,7 +78,7 @@ class SlotFiles:
                 elif frame.kind in MESSAGES:
                     found.add(frame, frame.offset)
                 elif frame.kind in ENDS:
-                    found.end(frame)
+                    found.ended.append(frame.token)
                 elif frame.kind == BLOCK:
                     if damaged and damaged[-1].end == frame.offset and blocks and blocks[-1][0] > frame.token:
                         # It is the torn end of a block that this one replaces.

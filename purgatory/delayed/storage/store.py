@@ -11,13 +11,13 @@ from typing import Final, TypeVar, TypeVarTuple
 
 from purgatory.delayed import schedule
 from purgatory.delayed.message import Location, Message
+from purgatory.delayed.storage.agenda import Agenda, Found, position_in
 from purgatory.delayed.storage.checkpoint import RESTORE, Checkpoint, Format
 from purgatory.delayed.storage.commit import Commit
 from purgatory.delayed.storage.dead_letters import DeadLetters
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import ENDS, SOON, Damage
 from purgatory.delayed.storage.ids import record_of
-from purgatory.delayed.storage.index import Found, Index, position_in
 from purgatory.delayed.storage.log import Log
 from purgatory.delayed.storage.mover import Mover
 from purgatory.delayed.storage.pending import Pending, read_messages
@@ -38,8 +38,8 @@ logger = logging.getLogger("purgatory.delayed")
 class Store:
     """A directory with messages. It knows no clock and no event loop.
 
-    These threads may use it at a time: one that writes the log (`commit`, `log.seal`), one that makes every
-    `change` of other files, and any number that read.
+    These threads may use it at a time: one that writes the log (`commit`, `log.seal`), one that changes other
+    files (by `change`), and any number that read.
 
     A message is written to the log first, then to its slot file, whose directory is synced, and then the
     checkpoint is written. Only then its segment of the log is removed. So after a crash at any point, the log
@@ -62,7 +62,7 @@ class Store:
             raise StoreLocked(f"{path} is open already: one object in one process can use it") from None
         # The damages that were logged.
         self._reported: set[tuple[str, Damage]] = set()
-        # Why the thread that changes other files cannot go on.
+        # Why nothing can be changed any more.
         self._failure: StoreFailed | None = None
         try:
             self._salt = self._read_salt(slot_ms)
@@ -73,8 +73,11 @@ class Store:
             self.mover = Mover(disk, path, self.log, self.slots, self._report)
             self.ids = self.mover.ids
             self.dead_letters = DeadLetters(disk, path / "dead-letters", self._salt)
-            # What the log has of what is due soon.
-            self.index_of_log = self._recover(now)
+            # What the log has of what is due soon, and how many messages of that each segment has.
+            self.agenda = self._recover(now)
+            self.segments = self.agenda.homes()
+            # The blocks of `Mover.move_all` have larger numbers than the segments.
+            self.log.go_on_after(self.mover.checkpoint.spread)
         except BaseException:
             disk.unlock(self._lock)
             raise
@@ -95,17 +98,13 @@ class Store:
         commit = Commit(self._salt, self.ids, requests)
         if not commit.data:
             return commit.answers(0)
-        try:
-            segment, offset = self.log.append(bytes(commit.data))
-        finally:
-            # When the directory is gone, the data can still be written to the open file.
-            self._check_directory()
+        segment, offset = self.change(self.log.append, bytes(commit.data))
         for note in commit.notes:
             self.ids.note(segment, note)
         return commit.answers(position_in(segment, offset))
 
     def change(self, call: Callable[[*A], T], *arguments: *A) -> T:
-        """Call what changes other files than the log. After an OSError it can be called again.
+        """Call what changes files. After an OSError it can be called again.
 
         Raises StoreFailed after a failed sync, because a second sync may succeed though the data is lost, and
         when the directory is gone.
@@ -114,7 +113,11 @@ class Store:
             raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
         try:
             self._check_directory()
-            return call(*arguments)
+            try:
+                return call(*arguments)
+            finally:
+                # When the directory is gone, data can still be written to an open file.
+                self._check_directory()
         except StoreFailed as error:
             self._failure = error
             raise
@@ -127,12 +130,12 @@ class Store:
         if not self._disk.holds(self._lock, self.path / "lock"):
             raise StoreFailed(f"{self.path} was removed, renamed or replaced while it was open")
 
-    def index(self, slot: int) -> Index:
+    def index(self, slot: int) -> Agenda:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""
         found = self.slots.find(slot)
         for damage in found.damaged:
             self._report(f"the file of slot {slot}", damage)
-        return Index([found])
+        return Agenda([found])
 
     def read(self, locations: Iterable[Location]) -> list[Message | OSError | None]:
         """The messages at these locations. It stops after 8 MiB of payloads.
@@ -141,7 +144,7 @@ class Store:
         """
         messages: list[Message | OSError | None] = []
         size = 0
-        for (due, _, _), message in read_messages(self.log, self.slots, locations):
+        for (due, *_), message in read_messages(self.log, self.slots, locations):
             messages.append(message)
             if isinstance(message, Message):
                 size += len(message.payload)
@@ -180,35 +183,29 @@ class Store:
             raise ValueError(f"{self.path} was made with slot={made}, not {slot_ms / 1000}: use slot={made}")
         return format.salt
 
-    def _recover(self, now: int) -> Index:
+    def _recover(self, now: int) -> Agenda:
         """Learn what the log has, and start a new segment. The next move takes what is due later.
 
         A long log moves to the slot files as a whole instead. So does a log with messages that are not due
         soon any more, because the clock was wrong. Otherwise each opening would read it again.
         """
         spread, emptied = self.mover.checkpoint
-        numbers = self.log.numbers()
-        self.log.go_on_after(max([spread, *numbers]))
         self.log.remove_left_over()
+        self.log.remove_oldest(emptied, needed=())
+        numbers = self.log.numbers()
         for number in numbers:
-            if number <= emptied:
-                self.log.remove(number)
-            elif not self.log.size(number):
+            if not self.log.size(number):
                 words = "a crash came before its first message was stored, or its messages are lost"
                 logger.warning("%s: segment %d of the log is empty: %s", self.path, number, words)
-        numbers = [number for number in numbers if number > emptied]
         # A move to the slot files that a crash has ended must be finished: see `Mover.move_all`.
         moving = bool(numbers) and spread > numbers[-1]
-        index = None
-        if not moving and sum(map(self.log.size, numbers)) <= _LONG:
-            index = self._index_log(numbers, now)
-        if index is None:
+        too_long = sum(map(self.log.size, numbers)) > _LONG
+        if moving or too_long or (agenda := self._index_log(numbers, now)) is None:
             self.mover.move_all(numbers, now)
-            index, numbers = Index(), []
-        self.log.oldest = min(numbers, default=self.mover.checkpoint.spread + 1)
-        return index
+            return Agenda()
+        return agenda
 
-    def _index_log(self, numbers: Sequence[int], now: int) -> Index | None:
+    def _index_log(self, numbers: Sequence[int], now: int) -> Agenda | None:
         """Find what is due soon in these segments; None if there is a message that is not.
 
         The ids of segments that are not spread are remembered, as after a commit.
@@ -225,7 +222,7 @@ class Store:
                         return None
                     contents[self.slots.slot_of(frame.due)].add(frame, position_in(number, frame.offset))
                 elif frame.kind in ENDS and (slot := self.slots.slot_of(frame.due)) in contents:
-                    contents[slot].end(frame)
+                    contents[slot].ended.append(frame.token)
                 if not spread and (record := record_of(frame)) is not None:
                     self.ids.note(number, record)
-        return Index(contents.values())
+        return Agenda(contents.values())

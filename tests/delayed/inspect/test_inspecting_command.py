@@ -100,7 +100,7 @@ def test_a_message_that_has_ended_is_left_out(
     end(store, first, NOON, kind)
     if spread_after:
         spread(store)
-        store.change(store.log.remove_before, store.log.seal() + 1)
+        store.change(store.log.remove_oldest, store.log.seal(), ())
     assert inspect(path).pending == Amount(1, 5)
 
 
@@ -289,7 +289,7 @@ def test_progress_is_shown_on_a_terminal_when_it_takes_long() -> None:
     terminal, now = Terminal(), 0.0
     progress = ProgressLine(terminal, lambda: now)
     progress(0, 4000)
-    progress.clear()
+    progress.close()
     assert terminal.getvalue() == ""
     now = 0.6
     progress(1000, 4000)
@@ -298,8 +298,8 @@ def test_progress_is_shown_on_a_terminal_when_it_takes_long() -> None:
     progress(3000, 4000)
     shown = "\r1,000 of 4,000 slot files read, 25%\r3,000 of 4,000 slot files read, 75%"
     assert terminal.getvalue() == shown
-    progress.clear()
-    progress.clear()
+    progress.close()
+    progress.close()
     assert terminal.getvalue() == f"{shown}\r\x1b[K"
 
 
@@ -308,7 +308,7 @@ def test_no_progress_is_shown_to_what_is_no_terminal() -> None:
     progress = ProgressLine(stream, lambda: now)
     now = 10.0
     progress(1, 2)
-    progress.clear()
+    progress.close()
     assert stream.getvalue() == ""
 
 

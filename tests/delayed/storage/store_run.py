@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from purgatory.delayed.message import Location, Message
+from purgatory.delayed.storage.agenda import Agenda, home_of
 from purgatory.delayed.storage.frames import Kind
-from purgatory.delayed.storage.index import Index, home_of
 from purgatory.delayed.storage.requests import End, IdTaken, Put, Stored
 from purgatory.delayed.storage.store import Store
 from tests.delayed.storage.simulated_disk import SimulatedDisk, Survival
@@ -51,9 +51,8 @@ class StoreRun:
 
     def open(self) -> None:
         self.store = Store(PATH, SLOT_MS, self.disk, self.now)
-        index = self.store.index_of_log
-        self.soon = {location.token: location for location in locations(index)}
-        assert index.homes == Counter(home_of(each.position) for each in self.soon.values())
+        self.soon = {location.token: location for location in locations(self.store.agenda)}
+        assert self.store.segments == Counter(home_of(each.position) for each in self.soon.values())
 
     def close(self) -> None:
         self.store.close()
@@ -125,13 +124,10 @@ class StoreRun:
     def remove(self) -> None:
         """Remove the segments and slot files whose messages have ended."""
         homes = {home_of(location.position) for location in self.soon.values()}
-        end = self.store.log.oldest
-        while end <= self.store.mover.checkpoint.spread and end not in homes:
-            end += 1
-        self.store.change(self.store.log.remove_before, end)
+        self.store.change(self.store.log.remove_oldest, self.store.mover.checkpoint.spread, homes)
         for slot in self.store.slots.present(END_OF_TIME):
             in_log = {self.promised[token].due // SLOT_MS for token in self.soon}
-            if not self.store.index(slot).homes and slot not in in_log:
+            if not self.store.index(slot) and slot not in in_log:
                 self.store.change(self.store.slots.remove, slot)
 
     # After a crash
@@ -192,13 +188,9 @@ class StoreRun:
             assert self.store.ids.ended(token)
 
 
-def locations(index: Index) -> list[Location]:
-    found = [
-        Location(due, position, token)
-        for due, moment in index.moments.items()
-        for position, token in zip(moment.positions, moment.tokens, strict=True)
-    ]
-    assert len(found) == index.homes.total()
+def locations(agenda: Agenda) -> list[Location]:
+    found = agenda.take(END_OF_TIME, END_OF_TIME)
+    assert not agenda
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from purgatory.delayed import DeadLetter
 from purgatory.delayed.message import Message
 from purgatory.delayed.storage.dead_letters import DeadLetters
+from purgatory.delayed.storage.frames import Kind, encode, message_body
 from purgatory.delayed.storage.requests import StoreFailed
 from tests.delayed.storage.simulated_disk import NOTHING, SimulatedDisk
 
@@ -25,10 +27,20 @@ def test_letters_are_read_in_the_order_in_which_they_were_added() -> None:
     after = DeadLetters(disk.after_power_cut(NOTHING), PATH, 7)
     assert list(after.read()) == [
         DeadLetter("the id", 1.5, b"payload", "no"),
-        # A reason has at most 1,000 bytes. The last character has lost a half.
-        DeadLetter(f"{2:016x}", 2.5, b"", "?" + "ß" * 499 + "\ufffd"),
+        # A reason has at most 1,000 bytes, and only whole characters.
+        DeadLetter(f"{2:016x}", 2.5, b"", "?" + "ß" * 499),
     ]
     assert disk.opened == 0
+
+
+def test_a_reason_that_an_earlier_release_has_cut_within_a_character_is_read() -> None:
+    disk = SimulatedDisk()
+    reason = "to ß".encode()[:-1]
+    body = len(reason).to_bytes(2, "little") + reason + message_body("the id", b"payload")
+    with closing(disk.open(PATH)) as file:
+        file.append(encode(7, Kind.DEAD, 1_500, 1, body))
+    letter = DeadLetter("the id", 1.5, b"payload", "to \ufffd")
+    assert list(DeadLetters(disk, PATH, 7).read()) == [letter]
 
 
 def test_only_the_first_letter_syncs_the_directory() -> None:

@@ -124,13 +124,6 @@ def test_other_threads_run_while_many_frames_are_scanned(monkeypatch: pytest.Mon
     assert max(after - before for before, after in pairwise([*pauses, scanned])) < 1_000
 
 
-def test_a_scan_begins_where_it_is_told() -> None:
-    frames = frames_of([b"first", b"second"])
-    [found] = scan(SALT, reader(b"".join(frames)), len(frames[0]))
-    assert isinstance(found, Frame)
-    assert (found.body, found.offset) == (b"second", len(frames[0]))
-
-
 def test_the_longest_dead_letter_is_a_frame() -> None:
     body = bytes(2 + 1_000) + message_body("i" * MAX_ID, bytes(MAX_PAYLOAD))
     data = encode(SALT, Kind.DEAD, 0, 0, body)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from purgatory.delayed.storage.appends import appending
-from purgatory.delayed.storage.ids import Ended, Ids, Over, Taken, bucket_of, digest
+from purgatory.delayed.storage.ids import IdRecord, Ids, Over, bucket_of, digest
 from tests.delayed.storage.simulated_disk import SimulatedDisk
 
 NOW = 1_700_000_000_000
@@ -28,15 +27,15 @@ def ids(disk: SimulatedDisk) -> Ids:
 
 
 def add(
-    ids: Ids, records: Iterable[Taken | Ended], segment: int = 1, over: Over = lambda due, segment: False
+    ids: Ids, records: Iterable[IdRecord], segment: int = 1, over: Over = lambda due, segment: False
 ) -> None:
-    with appending(ids._disk) as append:
+    with ids._disk.appending() as append:
         ids.add(records, segment, over, append)
 
 
-def taken(id: str, number: int = 0, due: int = NOW) -> Taken:
+def taken(id: str, number: int = 0, due: int = NOW) -> IdRecord:
     hashed = digest(id.encode())
-    return Taken(number * 256 + bucket_of(hashed), due, hashed, digest(b"payload"))
+    return IdRecord(number * 256 + bucket_of(hashed), due, hashed, digest(b"payload"))
 
 
 def test_an_id_is_taken_from_its_note_to_the_end_of_its_message(ids: Ids) -> None:
@@ -44,7 +43,7 @@ def test_an_id_is_taken_from_its_note_to_the_end_of_its_message(ids: Ids) -> Non
     assert ids.taken("id") is None
     ids.note(1, first)
     assert ids.taken("id") == first
-    ids.note(1, Ended(first.token, first.due))
+    ids.note(1, IdRecord(first.token, first.due))
     assert ids.taken("id") is None
     ids.note(2, second)
     assert ids.taken("id") == second
@@ -52,9 +51,9 @@ def test_an_id_is_taken_from_its_note_to_the_end_of_its_message(ids: Ids) -> Non
 
 def test_what_is_on_the_disk_is_known_after_it_was_forgotten_in_memory(ids: Ids) -> None:
     first, second = taken("id", 1), taken("other", 2)
-    for record in (first, second, Ended(second.token, NOW)):
+    for record in (first, second, IdRecord(second.token, NOW)):
         ids.note(1, record)
-    add(ids, [first, second, Ended(second.token, NOW)])
+    add(ids, [first, second, IdRecord(second.token, NOW)])
     assert ids.taken("id") == first
     ids.spread(1)
     ids.spread(1)
@@ -67,7 +66,7 @@ def test_what_is_on_the_disk_is_known_after_it_was_forgotten_in_memory(ids: Ids)
 def test_a_message_that_ends_in_another_segment_has_ended(ids: Ids) -> None:
     first = taken("id", 1)
     add(ids, [first])
-    ids.note(2, Ended(first.token, NOW))
+    ids.note(2, IdRecord(first.token, NOW))
     assert ids.taken("id") is None
 
 
@@ -83,21 +82,21 @@ def test_a_search_reads_its_bucket_once_however_often_the_id_was_used(disk: Simu
     add(ids, [newest])
     once = operations()
     for number in range(2, 100):
-        add(ids, [Ended(newest.token, NOW), newest := taken("id", number)])
+        add(ids, [IdRecord(newest.token, NOW), newest := taken("id", number)])
     assert operations() == once
     # What is in memory needs no file.
     for number in range(100, 200):
-        ids.note(number // 10, Ended(newest.token, NOW))
+        ids.note(number // 10, IdRecord(newest.token, NOW))
         ids.note(number // 10, newest := taken("id", number))
     assert operations() == []
 
 
 def test_an_id_whose_newest_message_has_ended_is_free(ids: Ids) -> None:
     first, second = taken("id", 1), taken("id", 2)
-    add(ids, [first, Ended(first.token, NOW), second])
+    add(ids, [first, IdRecord(first.token, NOW), second])
     assert ids.taken("id") == second
     # The records of a segment are written again when a crash comes before its checkpoint.
-    add(ids, [first, Ended(first.token, NOW), second, Ended(second.token, NOW)])
+    add(ids, [first, IdRecord(first.token, NOW), second, IdRecord(second.token, NOW)])
     assert ids.taken("id") is None
 
 
@@ -117,7 +116,7 @@ def test_a_number_that_spans_two_fields_is_no_record(ids: Ids) -> None:
     token = (5).to_bytes(8, "little")
     due = int.from_bytes(b"\0\0\0\0" + token[:4], "little")
     hashed = int.from_bytes(token[4:] + b"\0\0\0\1", "little")
-    add(ids, [Taken(256 + bucket_of(5), due, hashed, 1), Ended(bucket_of(5) + 512, NOW)])
+    add(ids, [IdRecord(256 + bucket_of(5), due, hashed, 1), IdRecord(bucket_of(5) + 512, NOW)])
     assert not ids.ended(5)
 
 
@@ -141,7 +140,7 @@ def test_a_part_of_a_record_harms_no_later_one(disk: SimulatedDisk, ids: Ids) ->
     assert ids.taken("id") == first
 
 
-def in_one_bucket(count: int) -> list[Taken]:
+def in_one_bucket(count: int) -> list[IdRecord]:
     names = (name for name in map(str, range(300 * count)) if bucket_of(digest(name.encode())) == 0)
     return [taken(name, number) for number, name in zip(range(count), names, strict=False)]
 
@@ -157,7 +156,7 @@ def test_a_bucket_that_has_grown_is_rewritten_without_ids_whose_messages_have_en
     records = in_one_bucket(180)
     over, kept, later = records[:50], records[50:100], records[100:]
     add(ids, over)
-    add(ids, [Ended(record.token, NOW) for record in over])
+    add(ids, [IdRecord(record.token, NOW) for record in over])
     # Each record twice, as after a crash.
     add(ids, kept + kept)
     assert size(disk) == (50 + 50) * 44
@@ -173,7 +172,7 @@ def test_a_bucket_that_has_grown_is_rewritten_without_ids_whose_messages_have_en
 def test_what_is_over_is_forgotten(disk: SimulatedDisk, ids: Ids, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("purgatory.delayed.storage.ids._REWRITE", 0)
     lost, cancelled, late, pending = in_one_bucket(4)
-    add(ids, [lost, cancelled._replace(due=NOW + 1), Ended(cancelled.token, NOW + 1)], 1)
+    add(ids, [lost, cancelled._replace(due=NOW + 1), IdRecord(cancelled.token, NOW + 1)], 1)
     add(ids, [late], 2)
     asked = set()
 

@@ -8,7 +8,6 @@ import pytest
 
 from purgatory.delayed.storage.frames import Damage, Frame, Kind, encode
 from purgatory.delayed.storage.log import Log
-from purgatory.delayed.storage.requests import StoreFailed
 from tests.delayed.storage.simulated_disk import EVERYTHING, NOTHING, SimulatedDisk
 
 DIRECTORY = Path("/wal")
@@ -52,8 +51,8 @@ def test_what_was_appended_is_read_from_its_segment(disk: SimulatedDisk, log: Lo
     assert tokens(log, 7) == []
     assert Log(disk, DIRECTORY, SALT).numbers() == [5, 6]
     assert log.written == 3 * len(frame(1))
-    log.remove(5)
-    log.remove(5)
+    log.remove_oldest(5, ())
+    log.remove_oldest(5, ())
     assert Log(disk, DIRECTORY, SALT).numbers() == [6]
     assert tokens(log, 5) == []
     log.seal()
@@ -71,8 +70,20 @@ def test_what_was_appended_survives_a_power_cut(disk: SimulatedDisk, log: Log) -
 def test_a_removed_segment_does_not_come_back(disk: SimulatedDisk, log: Log) -> None:
     log.append(frame(1))
     log.seal()
-    log.remove(5)
+    log.remove_oldest(5, ())
     assert Log(disk.after_power_cut(NOTHING), DIRECTORY, SALT).numbers() == []
+
+
+def test_the_oldest_segments_are_removed_up_to_one_that_is_needed(log: Log) -> None:
+    for number in range(4):
+        log.append(frame(number))
+        log.seal()
+    log.remove_oldest(7, [6, 8])
+    assert log.numbers() == [6, 7, 8]
+    log.remove_oldest(7, [8])
+    assert log.numbers() == [8]
+    log.remove_oldest(8, [])
+    assert log.numbers() == []
 
 
 def test_a_long_segment_is_sealed(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,20 +107,6 @@ def test_the_first_segment_that_does_not_fit_is_used_later(disk: SimulatedDisk, 
         log.append(frame(1))
     disk.capacity = None
     assert log.append(frame(2)) == (5, 0)
-
-
-def test_a_failed_sync_is_never_repeated(disk: SimulatedDisk, log: Log) -> None:
-    log.append(frame(1))
-    disk.fail("sync")
-    with pytest.raises(StoreFailed):
-        log.append(frame(2))
-    syncs: list[str] = []
-    disk.watch = syncs.append
-    with pytest.raises(StoreFailed, match="an earlier sync failed: the disk failed to sync a file"):
-        log.append(frame(3))
-    assert syncs == []
-    # What was on the disk before still is, and no more than that for certain.
-    assert tokens(opened(disk.after_power_cut(NOTHING), 9), 5) == [1]
 
 
 def test_a_segment_that_cannot_be_closed_has_ended(disk: SimulatedDisk, log: Log) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from purgatory.delayed.storage.appends import appending
 from purgatory.delayed.storage.frames import HEADER_SIZE, Kind, encode
 from purgatory.delayed.storage.requests import StoreFailed
 from purgatory.delayed.storage.slots import SlotFiles
@@ -32,7 +31,7 @@ def message(token: int, due: int = 5_500) -> bytes:
 
 
 def write(slots: SlotFiles, number: int, after: int, frames: dict[int, list[bytes]]) -> None:
-    with appending(slots._disk) as append:
+    with slots._disk.appending() as append:
         slots.write(number, after, frames, append)
 
 

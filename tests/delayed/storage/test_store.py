@@ -14,12 +14,12 @@ from zlib import crc32
 
 import pytest
 
-from purgatory.delayed.message import Location, Message, Receipt
+from purgatory.delayed.message import Location, Message
+from purgatory.delayed.storage.agenda import home_of
 from purgatory.delayed.storage.disk import Disk
 from purgatory.delayed.storage.frames import HEADER_SIZE, Kind
 from purgatory.delayed.storage.ids import bucket_of, digest
-from purgatory.delayed.storage.index import home_of
-from purgatory.delayed.storage.requests import End, Find, IdTaken, Put, Stored, StoreFailed, StoreLocked
+from purgatory.delayed.storage.requests import End, IdTaken, Put, Stored, StoreFailed, StoreLocked
 from purgatory.delayed.storage.store import Store
 from tests.delayed.storage.simulated_disk import Fate, SimulatedDisk, Survival
 from tests.delayed.storage.store_run import NOW, PATH, SLOT_MS, StoreRun
@@ -72,18 +72,19 @@ def test_an_id_is_free_behind_the_end_of_its_message_in_the_same_commit(run: Sto
 
 
 def test_of_two_messages_with_one_id_in_a_commit_the_second_is_repeated_or_refused(run: StoreRun) -> None:
-    first, same, other, found = run.store.commit(
+    first, same, other = run.store.commit(
         [
             Put(LATER, "id", b"payload", soon=False),
             Put(LATER, "id", b"payload", soon=False),
             Put(LATER, "id", b"other", soon=False),
-            Find("id"),
         ]
     )
     assert isinstance(first, Stored)
     assert same == Stored(first.token, 0, repeated=True)
     assert isinstance(other, IdTaken)
-    assert found == Receipt("id", LATER / 1000, first.token)
+    found = run.store.ids.taken("id")
+    assert found is not None
+    assert (found.token, found.due) == (first.token, LATER)
     run.spread()
     assert [message.token for message in run.found()] == [first.token]
 
@@ -92,14 +93,15 @@ def test_of_two_cancellations_in_a_commit_the_first_is_told_that_it_was_the_firs
     token = run.put(LATER, b"payload", "id")
     assert token is not None
     end = End(Kind.CANCELLED, token, LATER, named=True, check=True)
-    assert run.store.commit([end, end, Find("id")]) == [True, False, None]
-    assert run.store.commit([end, Find("id"), Find("never")]) == [False, None, None]
+    assert run.store.commit([end, end]) == [True, False]
+    assert run.store.ids.taken("id") is None
+    assert run.store.commit([end]) == [False]
 
 
 def test_a_commit_that_has_nothing_to_write_does_not_write(run: StoreRun) -> None:
     run.put(LATER, b"payload", "id")
     written = run.store.log.written
-    run.store.commit([Put(LATER, "id", b"payload", soon=False), Find("id")])
+    run.store.commit([Put(LATER, "id", b"payload", soon=False)])
     run.store.commit([])
     assert run.store.log.written == written
 
@@ -119,13 +121,23 @@ def test_what_a_full_disk_has_refused_does_not_come_back_after_a_crash(run: Stor
     assert [message.token for message in found.found()] == [token]
 
 
-def test_after_a_failed_sync_the_log_takes_no_more(run: StoreRun) -> None:
-    run.put(LATER, b"payload")
+def test_a_failed_sync_of_the_log_is_never_repeated(run: StoreRun) -> None:
+    token = run.put(LATER, b"payload")
     run.disk.fail("sync")
     with pytest.raises(StoreFailed, match="failed to sync a file"):
         run.put(LATER, b"another")
-    with pytest.raises(StoreFailed, match="an earlier sync failed"):
+    operations: list[str] = []
+    run.disk.watch = operations.append
+    with pytest.raises(StoreFailed, match="an earlier sync failed: the disk failed to sync a file"):
         run.put(LATER, b"a third")
+    with pytest.raises(StoreFailed, match="an earlier sync failed: the disk failed to sync a file"):
+        run.spread()
+    # The segment of the log is closed, and nothing else.
+    assert operations == ["close"]
+    # What was on the disk before still is, and no more than that for certain.
+    found = run.after_power_cut(Survival(Random(0), Fate.LOST))
+    found.open()
+    assert [message.token for message in found.found()] == [token]
 
 
 def test_after_a_failed_sync_of_the_directory_the_log_takes_no_more(run: StoreRun) -> None:
@@ -211,7 +223,7 @@ def test_a_failed_sync_of_a_spread_is_not_repeated(run: StoreRun, operation: str
     with pytest.raises(StoreFailed, match="an earlier sync failed"):
         run.store.change(run.store.slots.remove, slot)
     with pytest.raises(StoreFailed, match="an earlier sync failed"):
-        run.store.change(run.store.log.remove_before, 3)
+        run.store.change(run.store.log.remove_oldest, 3, ())
     found = run.after_power_cut(Survival(Random(0), Fate.LOST))
     found.open()
     found.check()
@@ -230,7 +242,7 @@ def test_messages_of_many_slots_are_read_with_few_files_open(tmp_path: Path, few
 
 @pytest.mark.parametrize("segment", [1, 1 << 24, (1 << 35) - 1])
 def test_a_position_tells_the_log_from_a_slot_file(run: StoreRun, segment: int) -> None:
-    run.store.log._next = segment
+    run.store.log._last = segment - 1
     [first, second] = run.store.commit([Put(NOW, None, payload, soon=True) for payload in (b"a", b"b")])
     assert isinstance(first, Stored)
     assert isinstance(second, Stored)
@@ -308,7 +320,7 @@ def test_recovery_holds_a_part_of_a_long_log_in_memory(
     tracemalloc.stop()
     # The log has 4 MiB.
     assert peak < 2 << 20
-    assert store.index(LATER // SLOT_MS).homes[0] == 64
+    assert len(store.index(LATER // SLOT_MS)) == 64
     store.close()
 
 
@@ -352,7 +364,7 @@ def test_what_is_not_due_soon_any_more_moves_to_its_slot_file(run: StoreRun) -> 
     run.open()
     assert run.soon == {}
     assert run.disk.names(PATH / "wal") == []
-    assert run.store.index((NOW + 70_000) // SLOT_MS).homes[0] == 1
+    assert len(run.store.index((NOW + 70_000) // SLOT_MS)) == 1
     assert [message.token for message in run.found()] == [token]
 
 

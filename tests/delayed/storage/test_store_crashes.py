@@ -87,6 +87,7 @@ def script(run: StoreRun) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _same_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secrets.randbits", Random(0).getrandbits)
+    monkeypatch.setattr("secrets.token_bytes", Random(0).randbytes)
 
 
 def run_until_power_cut(operation: int) -> StoreRun:

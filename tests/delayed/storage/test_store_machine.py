@@ -26,6 +26,7 @@ class StoreMachine(RuleBasedStateMachine):
         super().__init__()
         self.patched = ExitStack()
         self.patched.enter_context(patch("secrets.randbits", Random(0).getrandbits))
+        self.patched.enter_context(patch("secrets.token_bytes", Random(0).randbytes))
         # Some logs are long.
         self.patched.enter_context(patch("purgatory.delayed.storage.store._LONG", 1_500))
         # Ids are compacted again and again.

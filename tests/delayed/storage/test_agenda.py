@@ -6,9 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from purgatory.delayed.agenda import Agenda
 from purgatory.delayed.message import Location
-from purgatory.delayed.storage.index import Index
+from purgatory.delayed.storage.agenda import Agenda
 
 DUES = st.integers(-5, 5)
 
@@ -18,12 +17,11 @@ def token_of(number: int) -> int:
     return number % 3 << 56 | number << 8 | number % 2
 
 
-def index_of(locations: list[Location]) -> Index:
-    index = Index()
-    for due, position, token in locations:
-        index.moments[due].positions.append(position)
-        index.moments[due].tokens.append(token)
-    return index
+def agenda_of(locations: list[Location]) -> Agenda:
+    agenda = Agenda()
+    for location in locations:
+        agenda.put(location.due, location.position, location.token)
+    return agenda
 
 
 class AgendaMachine(RuleBasedStateMachine):
@@ -39,9 +37,9 @@ class AgendaMachine(RuleBasedStateMachine):
         new = [Location(due, number, token_of(number)) for number in range(self.next, self.next + count)]
         self.next += count
         if count == 1:
-            self.agenda.put(new[0])
+            self.agenda.put(due, new[0].position, new[0].token)
         else:
-            self.agenda.add(index_of(new))
+            self.agenda.add(agenda_of(new))
         self.expected += new
         self.expected.sort(key=lambda place: place.due)
 
@@ -77,8 +75,7 @@ TestAgenda.settings = settings(max_examples=settings().max_examples, stateful_st
 
 
 def test_a_token_is_not_found_across_two_others() -> None:
-    agenda = Agenda()
-    agenda.add(index_of([Location(7, 1, 1), Location(7, 2, 1 << 56)]))
+    agenda = agenda_of([Location(7, 1, 1), Location(7, 2, 1 << 56)])
     assert agenda.remove(7, 0) is None
-    agenda.put(Location(7, 3, 0))
+    agenda.put(7, 3, 0)
     assert agenda.remove(7, 0) == Location(7, 3, 0)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from purgatory.delayed.storage.appends import appending
 from purgatory.delayed.storage.requests import StoreFailed
 from tests.delayed.storage.simulated_disk import NOTHING, SimulatedDisk
 
@@ -27,7 +26,7 @@ def disk() -> SimulatedDisk:
 
 
 def test_what_was_appended_is_on_the_disk_behind_the_block(disk: SimulatedDisk) -> None:
-    with appending(disk) as append:
+    with disk.appending() as append:
         assert append(FIRST, b"after", 1) == 11
         assert append(SECOND, b"after", 4) == 13
     after = disk.after_power_cut(NOTHING)
@@ -37,7 +36,7 @@ def test_what_was_appended_is_on_the_disk_behind_the_block(disk: SimulatedDisk) 
 
 
 def test_few_files_are_open_at_a_time(disk: SimulatedDisk) -> None:
-    with appending(disk) as append:
+    with disk.appending() as append:
         for _ in range(200):
             append(FIRST, b"x", 1)
             assert disk.opened < 128
@@ -46,7 +45,7 @@ def test_few_files_are_open_at_a_time(disk: SimulatedDisk) -> None:
 
 def test_all_of_it_is_taken_back(disk: SimulatedDisk) -> None:
     def fail() -> None:
-        with appending(disk) as append:
+        with disk.appending() as append:
             append(FIRST, b"after", 1)
             append(FIRST, b"after", 1)
             disk.capacity = disk.used + 3
@@ -60,7 +59,7 @@ def test_all_of_it_is_taken_back(disk: SimulatedDisk) -> None:
 
 def test_what_cannot_be_taken_back_stays(disk: SimulatedDisk) -> None:
     def fail() -> None:
-        with appending(disk) as append:
+        with disk.appending() as append:
             append(FIRST, b"after", 1)
             append(SECOND, b"after", 1)
             disk.fail("truncate", errno.EIO)
@@ -74,7 +73,7 @@ def test_what_cannot_be_taken_back_stays(disk: SimulatedDisk) -> None:
 
 def test_a_failed_sync_takes_nothing_back(disk: SimulatedDisk) -> None:
     def fail() -> None:
-        with appending(disk) as append:
+        with disk.appending() as append:
             append(FIRST, b"after", 1)
             disk.fail("sync")
 
