@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -179,7 +179,25 @@ def test_an_operation_that_a_key_offers_in_the_middle_of_parking_fails_where_the
     assert purgatory.statistics().pending == 1
 
 
-def test_an_operation_that_the_truth_value_of_its_try_completes_is_not_parked(held: Purgatory) -> None:
+def test_an_operation_that_ends_as_its_offer_looks_at_the_clock_is_refused() -> None:
+    class Clock(ManualClock):
+        def time(self) -> float:
+            gate.cancel()
+            return super().time()
+
+    # Opening looks at the clock, too.
+    gate = Gate()
+    purgatory = Clock().purgatory(observers=[Silent()])
+    gate = Gate()
+    with pytest.raises(RuntimeError, match="has ended before it was offered"):
+        purgatory.try_complete_else_watch(gate, ["a"])
+    assert nothing_is_left(purgatory)
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_an_operation_that_the_truth_value_of_its_try_completes_is_not_parked(
+    held: Purgatory, interrupted: bool
+) -> None:
     class Falsy:
         def __bool__(self) -> bool:
             gate.force_complete()
@@ -189,10 +207,15 @@ def test_an_operation_that_the_truth_value_of_its_try_completes_is_not_parked(he
         def try_complete(self) -> Any:
             return Falsy()
 
-    gate = Odd(60)
-    held.try_complete_else_watch(gate, ["a"])
+    gate, key = Odd(60), Key("key", 7)
+    if interrupted:
+        # It is hashed when it is offered, when it is watched, and when it is left.
+        key.hashing = after(2, raising(Stop()))
+    with pytest.raises(Stop) if interrupted else nullcontext():
+        held.try_complete_else_watch(gate, [key])
     assert gate.state is COMPLETED
-    assert nothing_is_left(held)
+    assert (held.statistics().pending, held.statistics().watched) == (0, 0)
+    assert held.operations() == []
 
 
 ACTS = [

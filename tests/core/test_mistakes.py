@@ -7,6 +7,7 @@ import logging
 import re
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn, final
 
@@ -631,7 +632,16 @@ async def test_a_call_for_a_key_from_another_thread_is_refused_without_debug_mod
         await asyncio.to_thread(use, purgatory)
     assert [gate.state for gate in gates] == [OperationState.PENDING] * 2
     assert gates[0].ran == ["try_complete"]
+    errors: list[BaseException | None] = []
+
+    def use_in_a_thread() -> None:
+        with ThreadPoolExecutor(1) as threads:
+            errors.append(threads.submit(use, purgatory).exception())
+
+    # While it closes, the other one still waits.
+    gates[0].expiring = use_in_a_thread
     await purgatory.aclose()
+    assert isinstance(errors[0], RuntimeError)
     # Others may signal at any time.
     await asyncio.to_thread(use, purgatory)
 

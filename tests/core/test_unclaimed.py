@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from purgatory import AsyncDelayedOperation, DelayedOperation, DelayedValue, OperationWithdrawn, Purgatory
-from purgatory._core.waiting import abandon, claim, future_for, wake_when_done
+from purgatory._core.waiting import abandon, accompany, claim, future_for, wake_when_done
 from tests.operations import Gate, Stop, a_few_turns
 
 
@@ -398,6 +398,15 @@ async def test_an_end_that_was_put_off_is_finished_before_its_task_gives_it_back
         coroutine.throw(asyncio.CancelledError())
     assert len(request.unclaimed) == 1
     assert pool.free == deque([7])
+
+
+async def test_a_companion_that_comes_when_the_operation_has_ended_is_woken_at_once(
+    purgatory: Purgatory,
+) -> None:
+    gate = purgatory.try_complete_else_watch(Gate(opened=True), ["key"])
+    companion: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    accompany(gate, companion)
+    assert companion.done()
 
 
 class Handover(DelayedValue[int]):
