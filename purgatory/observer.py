@@ -123,7 +123,7 @@ class PurgatoryStatistics:
     watched: int
     """Operation-key pairs on the watch lists now: an operation on three keys counts three times.
 
-    An operation without a key counts once.
+    An operation that was offered without a key counts once more.
     """
     keys: int
     """Keys that at least one operation watches now.

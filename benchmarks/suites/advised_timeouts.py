@@ -9,13 +9,15 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import NormalDist
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from rich.console import Console
 
 from benchmarks.harness.benchmark import Result, Setting
 from purgatory.pipeline.advise import survival
 from purgatory.pipeline.advise.effects import effects
+from purgatory.pipeline.advise.evidence import Reading
 from purgatory.pipeline.jobs.advise import SHARES
 from purgatory.pipeline.session import spark_session
 from purgatory.pipeline.text import duration
@@ -28,6 +30,8 @@ SIGMA = 1.0
 WITHDRAWN = 0.05
 # Each is a journal, whose operations have one of these timeouts at random, in seconds.
 JOURNALS = ((0.5,), (0.5, 2.0, 10.0))
+TIMEOUTS = ("purgatory", "kind", "key", "timeout_us")
+NO_KEYS = pa.table({"purgatory": pa.array([], pa.string()), "key": pa.array([], pa.string())})
 ESTIMATES = ("truth", "Kaplan-Meier (95 % interval)", "off by", "naive", "off by")
 HEADINGS = ("would complete", *ESTIMATES, "more complete: advised", "in truth")
 
@@ -42,8 +46,9 @@ def run(setting: Setting, repetitions: int, console: Console) -> Iterator[Result
 
 def table(timeouts: Sequence[float], spark: SparkSession) -> Iterator[str]:
     """The advice for one journal, beside the truth."""
-    recorded = generated(timeouts, WITHDRAWN, spark).withColumn("stratum", F.lit("all")).cache()
-    curves = survival.curves(survival.ends(recorded)).cache()
+    recorded = generated(timeouts, WITHDRAWN, spark).cache()
+    part = survival.curves(NO_KEYS, lambda curves: curves)
+    curves = part.merge(part.condense(recorded.select(*part.reads.names).toArrow()))
     completed = recorded.where("outcome = 'completed'").count()
     # The callers that have left would leave again.
     others = recorded.where("outcome != 'cancelled'")
@@ -51,19 +56,22 @@ def table(timeouts: Sequence[float], spark: SparkSession) -> Iterator[str]:
     yield f"Timeouts of {written}; {completed / OPERATIONS:.1%} completed:\n"
     yield f"| {' | '.join(HEADINGS)} |"
     yield f"|{'--:|' * len(HEADINGS)}"
-    readings = survival.timeouts(curves, SHARES)
-    known = readings.where("timeout_us IS NOT NULL").select("stratum", "timeout_us")
-    found = effects(curves, known)
-    for row in readings.join(found, ["stratum", "timeout_us"], "left").orderBy("share").collect():
+    readings = survival.timeouts(SHARES, curves)
+    found = effects(readings.filter(pc.is_valid(readings["timeout_us"])).select(TIMEOUTS), curves)
+    changes = {each["timeout_us"]: each["more_completed"] for each in found.to_pylist()}
+    for reading in readings.sort_by("share").to_pylist():
+        row = Reading(**reading)
         right = MEDIAN * 1e6 * math.exp(SIGMA * NormalDist().inv_cdf(row.share))
         estimate, off, more, in_truth = f"not identifiable beyond {duration(row.followed_us)}", "", "", ""
         if row.timeout_us is not None:
             high = "…" if row.timeout_high_us is None else duration(row.timeout_high_us)
-            estimate = f"{duration(row.timeout_us)} ({duration(row.timeout_low_us)} to {high})"
+            low = duration(row.timeout_low_us or 0)
+            estimate = f"{duration(row.timeout_us)} ({low} to {high})"
             off = off_by(row.timeout_us, right)
-            more = f"{row.more_completed:+,.0f}"
+            more = f"{changes[row.timeout_us]:+,.0f}"
             let = generated([row.timeout_us / 1e6] * len(timeouts), 0, spark).where("outcome = 'completed'")
             in_truth = f"{others.join(let, 'operation_id', 'left_semi').count() - completed:+,}"
+        assert row.naive_us is not None
         naive = (duration(row.naive_us), off_by(row.naive_us, right))
         cells = (f"{100 * row.share:g} %", duration(right), estimate, off, *naive, more, in_truth)
         yield f"| {' | '.join(cells)} |"

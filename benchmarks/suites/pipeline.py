@@ -62,7 +62,7 @@ TABLES = {
     "hottest_keys": ["purgatory", "by", "rank"],
     "fan_out": ["minute", "purgatory"],
 }
-# The pipeline's quantiles are too low by less than this share (`purgatory.pipeline.transforms.quantiles`).
+# The pipeline's quantiles are too low by less than this share (the macro `bin` of `purgatory.pipeline.sql`).
 BIN = 1e-3
 # Sums of floats, in another order.
 ROUNDING = 1e-9

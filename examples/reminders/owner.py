@@ -26,7 +26,7 @@ async def deliver(id: str, payload: bytes, due: float) -> None:
 def create_app(messages: DelayedMessages) -> Starlette:
     async def schedule(request: Request) -> Response:
         """Answer 204 when the message is on the disk. To ask a second time changes nothing."""
-        id, at = request.path_params["id"], float(request.query_params["at"])
+        id, at = request.query_params["id"], float(request.query_params["at"])
         try:
             await messages.schedule(await request.body(), at=at, id=id)
         except IdTaken as error:
@@ -39,13 +39,19 @@ def create_app(messages: DelayedMessages) -> Starlette:
 
     async def cancel(request: Request) -> Response:
         try:
-            receipt = await messages.find(request.path_params["id"])
+            receipt = await messages.find(request.query_params["id"])
             return JSONResponse(receipt is not None and await messages.cancel(receipt))
+        except ValueError as error:
+            return Response(str(error), 422)
         except (OSError, StoreFailed) as error:
             return Response(str(error), 503)
 
-    path = "/messages/{id:path}"
-    return Starlette(routes=[Route(path, schedule, methods=["PUT"]), Route(path, cancel, methods=["DELETE"])])
+    return Starlette(
+        routes=[
+            Route("/messages", schedule, methods=["PUT"]),
+            Route("/messages", cancel, methods=["DELETE"]),
+        ]
+    )
 
 
 async def serve(directory: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Final, Self
-from urllib.parse import quote
 
 import anyio
 import httpx
@@ -42,34 +41,33 @@ class RemoteMessages:
 
         Raises IdTaken if the id has another message, and ValueError for what `DelayedMessages` refuses.
         """
-        answer = await self._ask("PUT", id, content=payload, params={"at": at})
+        answer = await self._ask("PUT", {"id": id, "at": at}, payload)
         if answer.status_code == httpx.codes.CONFLICT:
             raise IdTaken(answer.text)
-        if answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
-            raise ValueError(answer.text)
         answer.raise_for_status()
 
     async def cancel(self, id: str) -> bool:
-        """Whether this has cancelled the message. Also False if a first try did, and its answer was lost."""
-        answer = await self._ask("DELETE", id)
+        """Whether this has cancelled the message. Also False if a first try did, and its answer was lost.
+
+        Raises ValueError for an id that `DelayedMessages` refuses.
+        """
+        answer = await self._ask("DELETE", {"id": id})
         return bool(answer.raise_for_status().json())
 
     async def _ask(
-        self,
-        method: str,
-        id: str,
-        content: bytes | None = None,
-        params: dict[str, float] | None = None,
+        self, method: str, params: dict[str, str | float], content: bytes | None = None
     ) -> httpx.Response:
-        url = f"/messages/{quote(id, safe='')}"
+        # In a path, an id such as ".." would be a step up.
         with anyio.move_on_after(self._patience):
             while True:
                 try:
-                    answer = await self._client.request(method, url, content=content, params=params)
+                    answer = await self._client.request(method, "/messages", content=content, params=params)
                 except httpx.TransportError:
                     # The owner has died, or has not started yet.
                     pass
                 else:
+                    if answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
+                        raise ValueError(answer.text)
                     if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
                         return answer
                 await anyio.sleep(PAUSE)

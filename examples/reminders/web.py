@@ -47,6 +47,8 @@ def create_app() -> FastAPI:
         messages: RemoteMessages = request.app.state.messages
         try:
             return await messages.cancel(id)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from error
         except OwnerUnavailable as error:
             raise HTTPException(503, str(error), {"Retry-After": "1"}) from error
 

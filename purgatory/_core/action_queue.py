@@ -20,8 +20,7 @@ that comes in the middle of other work does at once what disturbs nothing. The r
    ask for checks again and again, while nothing ends, go on in the loop's next turn.
 
 A call notes the level that it finds, sets its own, and goes back with `leave` in a `finally`. Then `leave`
-does what waits and may be done on that level. An exception goes up to the caller at once. Then the loop does
-what waits in its next turn.
+does what waits and may be done on that level. After an exception, the loop does it in its next turn.
 """
 
 from __future__ import annotations
@@ -175,7 +174,7 @@ class ActionQueue:
         return completed
 
     def _put_off(self) -> None:
-        """The checks that wait have the loop's next turn. Each is a first one there."""
+        """The checks that wait go on in the loop's next turn. There each counts as a first one."""
         named = self._checks[0]
         for check in self._checks:
             # By identity, because the methods of a key may raise.

@@ -144,8 +144,7 @@ class Checker:
                     if operation._state is COMPLETED:
                         completed += 1
                     if completed != limit:
-                        # The operations behind it are still to be checked. (`ask` would hash the key. What
-                        # that may raise would take the place of this exception.)
+                        # Those behind it are still to be checked. (`ask` hashes the key, which may raise.)
                         engine.queue.add(self, chunk.key, NO_LIMIT if limit < 0 else limit - completed)
                     raise
                 if done:

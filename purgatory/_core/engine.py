@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 Op = TypeVar("Op", bound=Operation)
 
-# The number of tries of an operation that its purgatory does not take. Somebody else has to offer it.
+# The number of tries of a durable operation, which only DurableOperations may offer.
 NOT_HERE: Final = -1
 
 # More operations than fit into any memory.
@@ -65,10 +65,9 @@ NO_MAXIMUM: Final = 1 << 62
 class Engine:
     """The operations of one purgatory, from their offer to their end.
 
-    An operation is wholly parked or not at all. It is decided before anything else happens to it, and then it
-    leaves every book, whatever raises. The books are the timer, the watch lists and the counts. No await is
-    in the core, so nothing else runs in the middle of a method but a user's code. `action_queue` says what
-    that may do.
+    An operation is wholly parked or not at all. Its end is decided first, and then it leaves every book,
+    whatever raises. The books are the timer, the watch lists and the counts. No await is in the core, so only
+    a user's code can run in the middle of a method. `action_queue` says what that may do.
     """
 
     # The levels of the loop, once the engine is open.
@@ -102,9 +101,9 @@ class Engine:
         # Whether it takes operations, and whether it is closing or closed and never takes any again.
         self.open = False
         self.closing = False
-        # The operations to which keys are being added, each in the try of the one before it.
+        # The operations that are in the middle of `watch_also`, each called in the try of the one before it.
         self._widened: list[Operation] = []
-        # The tasks in which async conditions are evaluated. It only keeps them; closing waits for them.
+        # The tasks for which closing waits: evaluations of async conditions, and loads of a SingleFlight.
         self.evaluations: set[asyncio.Future[Any]] = set()
         # How many operations were ever parked. That is the number of the latest one.
         self.parked: i64 = 0
@@ -205,6 +204,7 @@ class Engine:
                 operation._owner = None
                 operation._watched = ()
                 operation._tries = 0
+                operation._deadline = inf
             if isinstance(error, asyncio.CancelledError):
                 raise own_error(error, "a key, or the observer of the keys,") from error
             whole = isinstance(error, Exception)
@@ -223,19 +223,17 @@ class Engine:
         if self.debugger is not None:
             self.check_thread()
             self.debugger.check_fields(operation)
+        if operation._state is not NEW:  # A finalizer has ended it meanwhile.
+            raise _refusal(operation)
 
     def _park(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
-        """Put `operation` on the wheel and on the watch lists of its keys, or on none of them.
+        """Put `operation` on the watch lists of its keys and on the wheel, or on none of them.
 
         Where this raises, the caller goes back to its own level.
         """
-        timeout = operation._timeout
-        # The time for which it has asked in its first try, or infinity.
-        wake = operation._deadline
-        if wake != inf:
-            operation._deadline = inf
         # The operation may have been tried by an eager task that closed the purgatory.
-        if timeout <= 0 or not self.open:
+        if operation._timeout <= 0 or not self.open:
+            operation._deadline = inf
             end(operation, EXPIRED)
             return
         if self.pending >= self._most:
@@ -244,37 +242,35 @@ class Engine:
         queue = self.queue
         level = queue.level
         queue.level = WRITING
+        self.watchers.watch(operation, keys)
+        self.pending += 1
+        operation._parked = self.parked = self.parked + 1
         try:
-            if timeout == inf:
-                # The timer refuses it where it has a timeout.
-                if operation._bucket is not None:
-                    offered = safe_repr(operation)
-                    raise RuntimeError(f"{offered} is in a timing wheel already: remove it there first")
-            elif not self.timer.schedule(operation, timeout):
-                queue.level = level
-                end(operation, EXPIRED)
-                return
-            if wake != inf:
-                self.timer.wake_at(operation, wake)
-            self.watchers.watch(operation, keys)
             if self.key_observer is not None:
-                try:
-                    self._tell_watched(operation._watched)
-                except BaseException:
-                    self._unwatch(operation)
-                    raise
+                self._tell_watched(operation._watched)
             if operation._state is NEW:
-                self.parked += 1
-                self.pending += 1
-                operation._parked = self.parked
                 operation._state = PENDING
-            else:
-                # The methods of a key, or a finalizer, have ended it meanwhile. What is left of that waits.
-                self.timer.remove(operation)
-                self._unwatch(operation)
+                # Last, because the methods of a key may give it another timeout, or ask for another try.
+                timeout, wake = operation._timeout, operation._deadline
+                if wake != inf:
+                    operation._deadline = inf
+                if timeout == inf:
+                    # The timer refuses it where it has a timeout.
+                    if operation._bucket is not None:
+                        offered = safe_repr(operation)
+                        raise RuntimeError(f"{offered} is in a timing wheel already: remove it there first")
+                elif not self.timer.schedule(operation, timeout):
+                    end(operation, EXPIRED)
+                if wake != inf and operation._state is PENDING:
+                    self.timer.wake_at(operation, wake)
+            elif operation._owner is None:
+                # It had ended before the level was WRITING. Otherwise what is left of its end waits.
+                self._forget(operation)
         except BaseException:
-            self.timer.remove(operation)
-            operation._deadline = inf
+            if operation._state is PENDING:
+                operation._state = NEW
+            if operation._parked:
+                self._forget(operation)
             raise
         queue.level = level
         if self.closing:
@@ -282,7 +278,7 @@ class Engine:
             end(operation, EXPIRED)
 
     def _tell_watched(self, places: object) -> None:
-        """Tell the observer of the keys at these places that only one operation watches. It may refuse it."""
+        """Tell the key observer which keys at `places` have their first watcher. It may refuse it."""
         observer: Any = self.key_observer
         for key in first_watched(places):
             if key is not NO_KEY:
@@ -353,7 +349,7 @@ class Engine:
             try:
                 raised = settle(operation) if debugger is None else debugger.settle(operation, self.closing)
             finally:
-                self._count(operation, None if operation._waiters is None else wake(operation))
+                self._count(operation)
         # An operation keeps an Exception. Any other BaseException, such as KeyboardInterrupt, goes up.
         if raised is not None and not isinstance(raised, Exception):
             raise raised
@@ -381,7 +377,7 @@ class Engine:
             self.reporter.report(message, problem)
 
     def _tell_left(self, operation: Operation) -> None:
-        """Tell the observer of the keys whose last watcher was the operation."""
+        """Tell the key observer which keys have lost their last watcher, the operation."""
         observer: Any = self.key_observer
         for key in keys_at(operation._watched):
             try:
@@ -391,8 +387,8 @@ class Engine:
                 message = f"{safe_repr(observer)} could not be told that nobody watches {safe_repr(key)}"
                 self.reporter.report(message, error)
 
-    def _count(self, operation: Operation, unwoken: list[tuple[object, BaseException]] | None) -> None:
-        """Count an operation that has ended, and report it. From here on it has no owner."""
+    def _count(self, operation: Operation) -> None:
+        """Count an operation that has ended, wake its waiters, and report it. It has no owner any more."""
         state: OperationState = operation._state
         if state is COMPLETED:
             self.completed += 1
@@ -408,6 +404,7 @@ class Engine:
             self.failed += 1
         # Who asks for the result gets it now.
         operation._owner = None
+        unwoken = None if operation._waiters is None else wake(operation)
         try:
             if state is FAILED:
                 self.reporter.operation_failed(operation)
@@ -452,6 +449,8 @@ class Engine:
             if not again:
                 queue.level = max(level, TRYING)
                 self.try_pending(operation)
+            # First, so that no finalizer ends it in between.
+            queue.level = WRITING
             if operation._state is PENDING:
                 self._widen(operation, given)
             whole = True
@@ -464,7 +463,6 @@ class Engine:
 
     def _widen(self, operation: Operation, keys: tuple[Hashable, ...]) -> None:
         """Have a pending operation watch the `keys` that it does not watch yet, or none of them."""
-        self.queue.level = WRITING
         watched = dict.fromkeys(self.keys_of(operation))
         more = tuple([key for key in dict.fromkeys(keys) if key not in watched])
         if not more:
@@ -476,8 +474,10 @@ class Engine:
                 self._tell_watched(places)
             except BaseException:
                 operation._watched = places
-                self._unwatch(operation)
-                operation._watched = before
+                try:
+                    self._unwatch(operation)
+                finally:
+                    operation._watched = before
                 raise
 
     # The time of a pending operation

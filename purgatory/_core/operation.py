@@ -63,7 +63,7 @@ class Operation(TimerTask):
         self._tries = 0
         self._state = NEW
         self._timeout = _seconds(timeout)
-        # The engine that it was offered to, until that has ended it.
+        # The engine that it was offered to, until the engine has ended it.
         self._owner: Engine | None = None
         # Its number in the order in which its purgatory parked operations. 0 before that and after its end.
         # BY_CLOSING when closing has ended it.
@@ -94,8 +94,7 @@ class Operation(TimerTask):
     def on_expiration(self) -> None:
         """Override: runs after `on_complete`, only when the timeout, or closing, ended the wait.
 
-        It may raise TimeoutError, which awaiting then raises. The operation stays EXPIRED, and nothing is
-        reported when nobody awaits it.
+        It may raise TimeoutError, which awaiting then raises. The operation stays EXPIRED. Nobody is told.
         """
 
     def on_unclaimed(self) -> None:
@@ -111,19 +110,17 @@ class Operation(TimerTask):
     def force_complete(self) -> bool:
         """Complete the operation whatever its condition says. True for the one call that completes it.
 
-        When all tasks that await it are cancelled already, this withdraws it and returns False.
-
-        `on_complete` has run when this returns. But in an `on_complete`, in an `on_expiration` and in an
-        observer, this call returns first, and `on_complete` runs when that hook is over. So a chain of
-        operations that complete each other needs no stack, however long it is.
+        When all tasks that await it are cancelled already, this withdraws it and returns False. `on_complete`
+        has run when this returns. But in an `on_complete`, an `on_expiration` and an observer, this call
+        returns first, and `on_complete` runs when that hook is over. So a chain of operations that complete
+        each other needs no stack, however long it is.
         """
         return end(self, COMPLETED)
 
     def complete(self, value: Any) -> bool:
         """Complete the operation with `value` as its result. True for the one call that completes it.
 
-        It returns False where `force_complete` does. `on_complete` runs first. Then `value` replaces what it
-        has returned.
+        It returns False where `force_complete` does. `on_complete` runs first. `value` replaces its result.
         """
         return end(self, COMPLETED, Given(value))
 
@@ -282,7 +279,6 @@ def tried(operation: Operation) -> str:
 NO_LIMIT: Final = -1
 BY_CLOSING: Final = -1
 
-
 # What an operation without a key watches, so that closing and `operations` find it.
 NO_KEY: Final = object()
 NO_KEYS: Final[tuple[Hashable, ...]] = (NO_KEY,)
@@ -426,7 +422,8 @@ def wake(operation: Operation) -> list[tuple[object, BaseException]] | None:
     if type(waiters) is not dict:
         error = _wake(waiters)
         return None if error is None else [(waiters, error)]
-    return [(waiter, error) for waiter in waiters if (error := _wake(waiter)) is not None]
+    # A copy, because a finalizer may close a coroutine that awaits the operation.
+    return [(waiter, error) for waiter in list(waiters) if (error := _wake(waiter)) is not None]
 
 
 def _wake(waiter: Any) -> BaseException | None:

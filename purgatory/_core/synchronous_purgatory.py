@@ -68,16 +68,14 @@ class SynchronousPurgatory:
         Raises ValueError when there are no keys, TypeError when `keys` is a str or bytes, a key is not
         hashable or the class has no `try_complete`, RuntimeError when the operation was offered before,
         PurgatoryNotOpen or PurgatoryClosed when the purgatory is not open, and PurgatoryFull when the
-        operation has to wait and `max_pending` operations wait already. In all these cases the purgatory
-        keeps nothing of the operation.
+        operation has to wait and `max_pending` operations wait already. Then nothing is kept of it.
         """
         return self._engine.offer(operation, keys)
 
     def check_and_complete(self, key: Hashable, limit: Any = None) -> int:
         """Try the operations that watch `key`, in order. Returns how many this call completed.
 
-        It returns a count and no operations. To know which operations have completed, note it in their
-        `on_complete`.
+        It returns a count. To know which operations have completed, note it in their `on_complete`.
 
         With a `limit` it stops as soon as so many have completed: ``limit=1`` hands over one permit, first
         come first served. The number returned may exceed the limit, because it includes the checks that hooks
@@ -87,8 +85,7 @@ class SynchronousPurgatory:
         as no hook is running, and counts what it completes. The cost is one try for each operation on the
         key. A key without watchers costs one look-up.
 
-        Raises PurgatoryNotOpen before the purgatory is open. After closing it returns 0, because signals
-        come at any time.
+        Raises PurgatoryNotOpen before the purgatory is open. After closing it returns 0.
         """
         if limit is None:
             return self._checker.check(key, NO_LIMIT)

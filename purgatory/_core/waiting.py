@@ -78,6 +78,8 @@ def wake_when_done(operation: Operation, waiter: Waiter) -> None:
         waiters[waiter] = None
     else:
         operation._waiters = {waiters: None, waiter: None}
+    if settled(operation) and not waiter.done():  # A finalizer has ended it meanwhile.
+        waiter.set_result(None)
 
 
 def accompany(operation: Operation, companion: Companion) -> None:
@@ -87,6 +89,8 @@ def accompany(operation: Operation, companion: Companion) -> None:
         waiters = operation._waiters = {} if waiters is None else {waiters: None}
     # Only companions have a value.
     waiters[companion] = companion
+    if settled(operation) and not companion.done():  # As above.
+        companion.set_result(None)
 
 
 def claim(operation: Operation) -> None:
@@ -103,6 +107,10 @@ def abandon(operation: Operation, waiter: Waiter) -> None:
     if owner is not None and operation.done:
         # Its end may have been put off.
         owner.queue.resume()
+        if operation._owner is not None:
+            # A hook or a finalizer closes the coroutine. The end goes on when that is over.
+            waiter.get_loop().call_soon(abandon, operation, waiter)
+            return
     waiters = operation._waiters
     if waiters is None:
         # Another task has claimed the result.

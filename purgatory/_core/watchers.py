@@ -33,7 +33,7 @@ class Watchers:
     operation on the key, when the key is good again, takes the entry over.
 
     The caller makes sure that no user's code changes the watch lists in the middle of `watch` and `unwatch`.
-    It gives the operation its number, `_parked`, when `watch` is over, and takes it back when `unwatch` is.
+    It gives the operation its number, `_parked`, after `watch`, and takes it back before `unwatch`.
     """
 
     __slots__ = ("table", "watched")

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import os
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from pathlib import Path
-from typing import Final
 
+from purgatory.pipeline import locations
+from purgatory.pipeline.addresses import address_of, output_address_of, table_address_of
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import UsageError
 from purgatory.pipeline.listing import journals
-
-# Matches s3://, hdfs:// and others. One letter before the colon is a drive of Windows, and does not match.
-_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def add_journal(parser: argparse.ArgumentParser) -> None:
     """Add the positional argument JOURNAL, parsed as `options.journal`."""
     parser.add_argument(
         "journal",
-        type=path,
+        type=address,
         metavar="JOURNAL",
-        help="the directory of the journal, or a pattern (*, ?, [...]) for several journals",
+        help="the folder of the journal, or a pattern (*, ?, [...]) for several journals",
     )
 
 
@@ -35,7 +31,7 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
         "dataset",
         type=_dataset,
         metavar="DATASET",
-        help="the directory that compact fills",
+        help="the folder that compact fills",
     )
 
 
@@ -46,22 +42,21 @@ def given(text: str) -> str:
     return text
 
 
-def path(text: str) -> str:
-    """An argument type: the path of a directory that is, or will be, in a file system of this machine."""
-    local = given(text.removeprefix("file://"))
-    if _ADDRESS.match(local):
-        raise argparse.ArgumentTypeError(
-            f"must be a path in a file system, not {text!r}; mount the object store, or copy what you need "
-            "(docs/object-stores.md)"
-        )
-    return local
+def address(text: str) -> str:
+    """An argument type: a path, or an address in an object store."""
+    return _parsed(address_of, text)
+
+
+def output(text: str) -> str:
+    """An argument type: the address of a folder that is written to."""
+    return _parsed(output_address_of, text)
 
 
 def check_apart(dataset: Dataset, *, journal: str | None = None, page: str | None = None) -> None:
     """Raise UsageError if one of these directories would be written into another of them."""
-    root = os.path.realpath(dataset.root)
+    root = locations.real(dataset.root)
     read = [] if journal is None else journals(journal)
-    if journal is not None and not os.path.isdir(journal) and dataset.is_compacted:
+    if journal is not None and not locations.is_folder(journal) and dataset.is_compacted:
         # A pattern may match the dataset as well.
         read = [each for each in read if each != root]
     for each in read:
@@ -69,8 +64,10 @@ def check_apart(dataset: Dataset, *, journal: str | None = None, page: str | Non
             raise UsageError(
                 f"DATASET {dataset.root} and JOURNAL {each}: one of them is in the other; use another DATASET"
             )
+    if page is not None:
+        locations.check_bucket(page)
     for each in (root, *read):
-        if page is not None and _is_in(os.path.realpath(page), each):
+        if page is not None and _is_in(locations.real(page), each):
             raise UsageError(f"PAGE {page} is in {each}, which other programs read; use another PAGE")
 
 
@@ -79,7 +76,14 @@ def _is_in(path: str, directory: str) -> bool:
 
 
 def _dataset(text: str) -> Dataset:
-    return Dataset(path(text))
+    return Dataset(_parsed(table_address_of, text))
+
+
+def _parsed(parse: Callable[[str], str], text: str) -> str:
+    try:
+        return given(parse(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error} (docs/object-stores.md)") from None
 
 
 def whole_number(least: int, most: float = inf) -> Callable[[str], int]:

@@ -92,7 +92,10 @@ class Batches:
             self._rows.append(self._log, files.rows, Transaction(_BATCH, batch), {_FOLLOWING: following})
         except CommitFailedError as error:
             self._unsure = False
-            raise overtaken from error
+            # A store may make a commit, and its answer may be lost. Then the repeated request is refused.
+            self._log = self._rows.log()
+            if following not in self._all_following():
+                raise overtaken from error
         self._unsure = False
         self._committed |= {file.folder for file in (*files.rows, *files.quarantine, *files.segments)}
         self.last = batch
@@ -127,11 +130,14 @@ class Batches:
 
     def _recorded(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """The files that the last batch names for the two other tables."""
-        for commit in self._log.history():
-            if _FOLLOWING in commit:
-                following: Mapping[str, Sequence[Mapping[str, Any]]] = commit[_FOLLOWING]
-                return following
-        raise PipelineError(
-            f"{self._rows.path}: a process was killed while it added batch {self.last}, and the log no "
-            "longer names the files of that batch; compact the journal again, into a new directory"
-        )
+        recorded = self._all_following()
+        if not recorded:
+            raise PipelineError(
+                f"{self._rows.path}: a process was killed while it added batch {self.last}, and the log no "
+                "longer names the files of that batch; compact the journal again, into a new directory"
+            )
+        return recorded[0]
+
+    def _all_following(self) -> list[Mapping[str, Sequence[Mapping[str, Any]]]]:
+        """The files that the batches name for the two other tables. The last batch comes first."""
+        return [commit[_FOLLOWING] for commit in self._log.history() if _FOLLOWING in commit]

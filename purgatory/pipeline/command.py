@@ -11,6 +11,7 @@ from io import TextIOWrapper
 from typing import Final
 
 from purgatory.pipeline.errors import PipelineError, UsageError
+from purgatory.pipeline.faults import in_words
 
 FAILED: Final = 1
 USAGE_ERROR: Final = 2
@@ -25,7 +26,7 @@ _EXAMPLES: Final = """\
       runs one step
   %(prog)s COMMAND --help
       shows examples of the command"""
-_NEEDED: Final = ("pyspark", "pyarrow", "deltalake")
+_NEEDED: Final = ("pyspark", "pyarrow", "deltalake", "duckdb")
 _COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _INSTALL: Final = "pip install 'asyncio-purgatory[spark]'"
@@ -40,12 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing:
         return _fail(f"{' and '.join(missing)} must be installed: {_INSTALL}")
     # These are imported here, after the check that they are installed.
+    import duckdb
     from deltalake.exceptions import DeltaError
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     from purgatory.pipeline.session import spark_session
-    from purgatory.pipeline.sizing import is_short
 
     options = parser().parse_args(arguments)
     # A name that the terminal cannot show must not end a command after all its work.
@@ -57,13 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.master,
             f"purgatory-pipeline {options.job.NAME}",
             progress=sys.stderr.isatty(),
-            short=is_short(options),
+            short=options.job.NAME != "generate",
             settings={"spark.driver.memory": options.memory, **dict(options.conf)},
         ) as spark:
             status: int | None = options.job.run(spark, options)
     except PipelineError as error:
         return _fail(str(error), USAGE_ERROR if isinstance(error, UsageError) else FAILED)
-    except (DeltaError, PySparkException, Py4JJavaError) as error:
+    except (DeltaError, PySparkException, Py4JJavaError, duckdb.Error) as error:
         return _fail(_message(str(error)))
     except (Py4JError, ConnectionRefusedError, ConnectionResetError):
         return _fail(
@@ -156,6 +157,6 @@ def _message(message: str) -> str:
 
 def _fail(why: str, status: int = FAILED) -> int:
     # The messages of deltalake have several lines, with colours.
-    line = re.sub(r"\s*\n\s*", " ", _COLOUR.sub("", why).strip())
+    line = in_words(why) or re.sub(r"\s*\n\s*", " ", _COLOUR.sub("", why).strip())
     print(f"purgatory-pipeline: {line}", file=sys.stderr)
     return status

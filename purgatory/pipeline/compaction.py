@@ -9,32 +9,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
-from typing import Any, Final
+from typing import Any
 from uuid import uuid4
 
-import numpy as np
 from py4j.protocol import Py4JJavaError
-from pyspark import RDD
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
+from purgatory.pipeline import locations
+from purgatory.pipeline.addresses import absolute
 from purgatory.pipeline.batches import Batches, BatchFiles
 from purgatory.pipeline.copies import copied, copies_in
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.intake import Intake, Positions, ReadSegment, take_in
+from purgatory.pipeline.exchange import dealt
+from purgatory.pipeline.intake import Intake, ReadSegment, take_in
 from purgatory.pipeline.listing import Segment
 from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
-from purgatory.pipeline.sizing import fit
 from purgatory.pipeline.tally import Counts
-from purgatory.pipeline.transforms.duplicates import duplicates, has_duplicates, new_identities
-from purgatory.pipeline.transforms.segments import read
-
-# In bytes. The segments that one task reads have about this size together.
-_TASK_SIZE: Final = 32 << 20
+from purgatory.pipeline.transforms.duplicates import Positions, duplicates, identities
 
 
 class Compaction:
@@ -70,7 +65,6 @@ class Compaction:
         batches = Batches(self._dataset, self._table)
         recorded = batches.recorded()
         new = self._new(recorded, found, retry)
-        fit(self._spark, sum(each.size for each in new[:files_per_batch]))
         names = Counter(each.name for each in found)
         try:
             for first in range(0, len(new), files_per_batch):
@@ -131,7 +125,7 @@ class Compaction:
         try:
             intake = self._taken_in(others, batch, recorded.rows_by_digest(others))
         except (PySparkException, Py4JJavaError) as error:
-            gone = [each.source for each in segments if not os.path.exists(each.path)]
+            gone = [each.source for each in segments if not locations.exists(each.path)]
             if not gone:
                 raise
             raise PipelineError(
@@ -164,14 +158,17 @@ class Compaction:
         stored = self._dataset.table(self._table)
         written = [stored.path_of(file.path) for file in intake.rows]
         known = stored.paths({date.fromisoformat(file.date) for file in intake.rows if file.date})
-        if not has_duplicates(self._spark.sparkContext, self._table, [*known, *written]):
+        context = self._spark.sparkContext
+        rows, distinct = identities(context, self._table, [*known, *written])
+        if rows == distinct:
             return intake
-        rows, others = (stored.read_files(self._spark, paths) for paths in (written, known))
         once = [each.path for each in intake.segments if each.problem is None and not each.copy]
-        drop = self._duplicates(once, others)
+        drop = duplicates(context, self._table, once, known)
         again = self._checked(self._run(segments, batch, read, drop), segments)
+        rewritten = [stored.path_of(file.path) for file in again.rows]
         unchanged = _digests(again) == _digests(intake)
-        if not unchanged or _rows(again.rows) != new_identities(rows, others, identity).count():
+        # No identity may be lost.
+        if not unchanged or identities(context, self._table, [*known, *rewritten])[1] != distinct:
             raise self._wrong(again)
         return again
 
@@ -182,15 +179,10 @@ class Compaction:
         read: Mapping[str, int],
         drop: Mapping[str, Positions],
     ) -> Intake:
-        dataset = replace(self._dataset, root=os.path.abspath(self._dataset.root))
+        dataset = replace(self._dataset, root=absolute(self._dataset.root))
         reader = partial(take_in, dataset, self._table, batch, read, drop)
-        paths = self._tasks([each.path for each in segments], sum(each.size for each in segments))
-        return Intake.of(paths.mapPartitions(reader).collect())
-
-    def _tasks(self, paths: Sequence[str], size: int) -> RDD[str]:
-        context = self._spark.sparkContext
-        tasks = max(context.defaultParallelism, size // _TASK_SIZE)
-        return context.parallelize(paths, min(tasks, len(paths)))
+        tasks = dealt(self._spark.sparkContext, {each.path: each.size for each in segments})
+        return Intake.of(tasks.flatMap(reader).collect())
 
     def _checked(self, intake: Intake, segments: Sequence[Segment]) -> Intake:
         """Return the intake if it is complete. Raises PipelineError if it lacks a segment, or rows."""
@@ -212,23 +204,6 @@ class Compaction:
             f"{_rows(intake.rows)} and {_rows(intake.quarantine)}"
         )
 
-    def _duplicates(self, paths: Sequence[str], known: DataFrame) -> Mapping[str, Positions]:
-        """The positions of the duplicates in each segment."""
-        table = self._table
-        # Text in Spark is UTF-8, which a path need not be.
-        # Of duplicates, the row in the first path is kept.
-        numbered = {f"{number:09}": path for number, path in enumerate(sorted(paths))}
-        files = self._spark.createDataFrame(
-            [(number, os.fsencode(path)) for number, path in numbered.items()], "source string, path binary"
-        )
-        rows = read(files.repartition(self._spark.sparkContext.defaultParallelism), table)
-        valid = rows.where("position IS NOT NULL AND reason IS NULL").withColumn(
-            "date", F.to_date(table.instant)
-        )
-        found = duplicates(valid, known, table.identity)
-        by_file = found.groupBy("source").agg(F.collect_list("position").alias("positions"))
-        return {numbered[row["source"]]: np.array(row["positions"]) for row in by_file.toLocalIterator()}
-
     def _row(self, segment: Segment, read: ReadSegment, batch: int) -> Mapping[str, Any]:
         """The row about this segment in the table of segments; see schemas.SEGMENTS."""
         return {
@@ -249,7 +224,7 @@ class Compaction:
 
 def _is_allowed_now(segment: Segment, reason: str) -> bool:
     """Whether the system refused to read the segment, and would not any more."""
-    return os.strerror(errno.EACCES) in reason and os.access(segment.path, os.R_OK)
+    return os.strerror(errno.EACCES) in reason and locations.is_readable(segment.path)
 
 
 def _digests(intake: Intake) -> set[tuple[str, str | None]]:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, Transaction
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
 
+from purgatory.pipeline import locations
 from purgatory.pipeline.delta import DataFile, StoredTable
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import (
-    GAPS_TABLE,
-    OPERATIONS_TABLE,
     QUARANTINE,
     SEGMENTS,
     TABLES,
@@ -30,10 +26,7 @@ _RUN: Final = "run"
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """The directory that `compact` fills and all other commands read. Its tables are Delta tables.
-
-    The read methods of compacted tables raise PipelineError if nothing has been compacted.
-    """
+    """The folder that `compact` fills and all other commands read. Its tables are Delta tables."""
 
     root: str
     # The names of the folders that are made in the tables begin with this text.
@@ -41,7 +34,7 @@ class Dataset:
 
     def table(self, table: Table) -> StoredTable:
         """A table of the journal."""
-        return StoredTable(self._at(table.name), table.compacted, table.instant, self.token)
+        return StoredTable(self._at(table.name), table.columns, table.instant, self.token)
 
     @property
     def segments(self) -> StoredTable:
@@ -55,11 +48,11 @@ class Dataset:
 
     def derived(self, table: DerivedTable) -> StoredTable:
         """A table that a command makes from other tables."""
-        return StoredTable(self._at(f"{table.folder}/{table.name}"), table.columns)
+        return StoredTable(self._at(f"{table.folder}/{table.name}"), table.columns, token=self.token)
 
     def check_format(self) -> None:
         """Raise PipelineError if a version of purgatory without Delta tables wrote the dataset."""
-        if Path(self._at("commits")).is_dir():
+        if locations.is_folder(self._at("commits")):
             raise PipelineError(
                 f"{self.root}: an earlier version of purgatory wrote this dataset, and this version cannot "
                 "read it; compact the journal again, into a new directory"
@@ -78,62 +71,36 @@ class Dataset:
         """Whether `compact` has made tables here."""
         return any(self.table(table).exists for table in TABLES)
 
+    def files(self) -> Mapping[str, Sequence[str]]:
+        """The paths of the files of each table of the journal."""
+        return {table.name: self.table(table).paths() for table in TABLES}
+
     @property
     def size(self) -> int:
         """The bytes of all files that `compact` has written."""
         return sum(self.table(table).size for table in TABLES)
 
-    def read_operations(self, spark: SparkSession) -> DataFrame:
-        """The operations, with the columns of schemas.COMPACTED_OPERATIONS."""
-        return self.read(spark, OPERATIONS_TABLE)
-
-    def read_gaps(self, spark: SparkSession) -> DataFrame:
-        """The gaps, with the columns of schemas.COMPACTED_GAPS."""
-        return self.read(spark, GAPS_TABLE)
-
-    def read(self, spark: SparkSession, table: Table) -> DataFrame:
-        """The rows of a table of the journal."""
-        self.check_compacted()
-        return self.table(table).read(spark)
-
-    def read_quarantine(self, spark: SparkSession) -> DataFrame:
-        """The refused rows, with the columns of schemas.QUARANTINE."""
-        self.check_compacted()
-        return self.quarantine.read(spark)
-
-    def read_segments(self, spark: SparkSession) -> DataFrame:
-        """The segments, with the columns of schemas.SEGMENTS. Each has the row of its last reading."""
-        self.check_compacted()
-        latest = Window.partitionBy("table", "source").orderBy(F.desc("batch"))
-        numbered = self.segments.read(spark).withColumn("_attempt", F.row_number().over(latest))
-        return numbered.where("_attempt = 1").drop("_attempt")
-
     def new_run(self, tables: Sequence[DerivedTable]) -> int:
         """The number of the next run of the command that makes these tables."""
         return 1 + max(self.derived(table).transaction(_RUN) for table in tables)
 
-    def replace(self, table: DerivedTable, frame: DataFrame, run: int) -> int:
-        """Replace the table by the rows of the frame. Returns the number of rows.
-
-        If the table has an order, this process holds all its rows in memory. Readers see the old table until
-        the new table is complete. Raises PipelineError if a later run of the command has replaced the table
-        already.
-        """
-        stored = self.derived(table)
-        if table.order_by:
-            stored.check(frame)
-            return self.replace_table(table, frame.toArrow(), run)
-        return self._commit(stored, stored.write(frame), run)
-
     def replace_table(self, table: DerivedTable, rows: pa.Table, run: int) -> int:
-        """Replace a table that has an order by rows that are in this process. Needs no Spark."""
+        """Replace a table that has an order. Returns the number of rows.
+
+        Readers see the old table until the new table is complete. Raises PipelineError if a later run of the
+        command has replaced the table already.
+        """
         stored = self.derived(table)
         return self._commit(stored, stored.write_in_order(rows, table.order_by), run)
 
     def replace_rows(self, table: DerivedTable, rows: Sequence[Mapping[str, Any]], run: int) -> int:
-        """Replace a table by a few rows, and keep their order. Needs no Spark."""
+        """Replace a table by a few rows, and keep their order."""
         stored = self.derived(table)
         return self._commit(stored, stored.write_rows(rows), run)
+
+    def replace_files(self, table: DerivedTable, files: Sequence[DataFile], run: int) -> int:
+        """Replace a table by files that were written for it, and that are in no commit yet."""
+        return self._commit(self.derived(table), files, run)
 
     def clear(self, tables: Sequence[DerivedTable]) -> None:
         """Make the tables of a command that has nothing to say. They have no rows."""
@@ -156,15 +123,6 @@ class Dataset:
                 stored.remove(folders)
             raise
         return sum(file.rows for file in files)
-
-    def read_derived(self, spark: SparkSession, table: DerivedTable) -> DataFrame:
-        """The rows of a table that a command has made."""
-        return self.derived(table).read(spark)
-
-    def read_run(self, spark: SparkSession, tables: Sequence[DerivedTable]) -> dict[str, DataFrame]:
-        """The tables of a command by name. Empty if a run was interrupted before it made all tables."""
-        logs = self.logs_of_run(tables)
-        return {table.name: self.derived(table).read(spark, log=log) for table, log in logs.items()}
 
     def logs_of_run(self, tables: Sequence[DerivedTable]) -> dict[DerivedTable, DeltaTable]:
         """The logs of the tables of a command. Empty if one run has not made all tables."""

@@ -1,4 +1,4 @@
-"""Delta tables. Spark writes and reads the files. The package deltalake keeps the log, which names the files.
+"""Delta tables. Arrow writes and reads the files. The package deltalake keeps the log, which names the files.
 
 A file belongs to a table when a commit in the log names it. So no reader sees a file that is half written, or
 a file that a killed process has left. This is true of the readers of other packages, too.
@@ -9,13 +9,10 @@ Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
-from pathlib import Path
-from shutil import rmtree
 from typing import Any, Final
 from uuid import uuid4
 
@@ -25,10 +22,9 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, create_table_with_add_actions
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
+from purgatory.pipeline import locations
+from purgatory.pipeline.addresses import absolute, delta_uri
 from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.errors import PipelineError
 
@@ -63,12 +59,22 @@ class DataFile:
         )
 
 
+# The fields of DataFile as columns.
+_FILES: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        *((name, pa.int64()) for name in ("size", "modified", "rows")),
+        ("date", pa.string()),
+    ]
+)
+
+
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """A Delta table at a path, with declared columns."""
+    """A Delta table at an address, with declared columns."""
 
     path: str
-    schema: StructType
+    columns: pa.Schema
     # The table is partitioned by the day of this column, in UTC. None if it has no partitions.
     dated_by: str | None = None
     # The names of new folders begin with this text. It tells them from the folders of other processes.
@@ -76,7 +82,7 @@ class StoredTable:
 
     @property
     def exists(self) -> bool:
-        return DeltaTable.is_deltatable(self._uri)
+        return DeltaTable.is_deltatable(self._uri, self._options)
 
     @property
     def size(self) -> int:
@@ -87,7 +93,13 @@ class StoredTable:
 
     def create(self) -> DeltaTable:
         """Open the log to write to the table. Makes an empty table if there is none, and adds new columns."""
-        DeltaTable.create(self._uri, self._columns, mode="ignore", partition_by=self._partitions)
+        DeltaTable.create(
+            self._uri,
+            self._columns,
+            mode="ignore",
+            partition_by=self._partitions,
+            storage_options=self._options,
+        )
         log = self.log()
         stored = _names(log.schema())
         added = [field for field in self._columns.fields if field.name not in stored]
@@ -105,7 +117,7 @@ class StoredTable:
         If an older version of purgatory has written the table, it may lack columns, and if a newer one has,
         it may have more. Such columns may be null. Raises PipelineError if the columns differ otherwise.
         """
-        log = DeltaTable(self._uri)
+        log = DeltaTable(self._uri, storage_options=self._options)
         declared = {field.name: field for field in self._columns.fields}
         stored = {field.name: field for field in log.schema().fields}
         common = declared.keys() & stored.keys()
@@ -121,21 +133,18 @@ class StoredTable:
 
     def transaction(self, application: str) -> int:
         """The highest number of the application's transactions; 0 if there is none, or no table."""
-        return (DeltaTable(self._uri).transaction_version(application) or 0) if self.exists else 0
-
-    def write(self, frame: DataFrame) -> list[DataFile]:
-        """Write the rows of a frame to files that are in no commit yet. Returns the files that have rows.
-
-        Raises TypeError as `check` does.
-        """
-        self.check(frame)
-        with self._new_folder() as folder:
-            writer = frame.select(*self.schema.names).write.partitionBy(*self._partitions)
-            writer.parquet(_address(folder))
-            return self._files(folder)
+        if not self.exists:
+            return 0
+        log = DeltaTable(self._uri, storage_options=self._options)
+        return log.transaction_version(application) or 0
 
     def write_in_order(self, rows: pa.Table, order_by: Sequence[str]) -> list[DataFile]:
-        """Write rows to one file, sorted by these columns, with nulls first. The file is in no commit yet."""
+        """Write rows to one file, sorted by these columns, with nulls first. The file is in no commit yet.
+
+        Raises TypeError if the rows lack a column.
+        """
+        if missing := set(self.columns.names) - set(rows.column_names):
+            raise TypeError(f"{self.path}: the rows have no column {', '.join(sorted(missing))}")
         # Arrow sorts nulls last. So the rows are sorted first by whether the column has a value.
         keys = {name: key for each in order_by for name, key in _keys(each, rows[each])}
         order = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
@@ -143,12 +152,12 @@ class StoredTable:
 
     def write_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[DataFile]:
         """Write a few rows to a file that is in no commit yet. Columns that a row lacks are null."""
-        return self.write_table(pa.Table.from_pylist(list(rows), pa.schema(self._columns.to_arrow())))
+        return self.write_table(pa.Table.from_pylist(list(rows), self.columns))
 
     def write_table(self, rows: pa.Table) -> list[DataFile]:
         """Write rows, in their order, to one file for each date. The files are in no commit yet.
 
-        Needs no Spark. Raises ValueError if a column has nulls and is declared without nulls.
+        Raises ValueError if a column has nulls and is declared without nulls.
         """
         with self._new_folder() as folder:
             if self.dated_by is None:
@@ -158,20 +167,25 @@ class StoredTable:
             return [
                 self._write_file(
                     rows if len(distinct) == 1 else rows.filter(pc.equal(days, day)),
-                    folder / f"{_DATE}={day}",
+                    f"{folder}/{_DATE}={day}",
                     str(day),
                 )
                 for day in distinct
             ]
 
+    def write_in_worker(self, rows: pa.Table) -> pa.Table:
+        """Do what `write_table` does. Returns a table of the files, with the fields of DataFile."""
+        return pa.Table.from_pylist([asdict(file) for file in self.write_table(rows)], _FILES)
+
     def remove(self, folders: Collection[str]) -> None:
         """Delete folders of files that are in no commit."""
         for folder in folders:
-            rmtree(os.path.join(self.path, folder), ignore_errors=True)
+            locations.delete_folder(self.path_of(folder))
 
     def folders(self) -> set[str]:
         """The names of the folders that were made with the token of this table; none without a token."""
-        return {folder.name for folder in Path(self.path).glob(f"{self.token}*") if self.token}
+        names = locations.names_in(self.path) if self.token else []
+        return {name for name in names if name.startswith(self.token)}
 
     def append(
         self,
@@ -202,24 +216,9 @@ class StoredTable:
             [file.added() for file in files],
             mode="overwrite",
             partition_by=self._partitions,
+            storage_options=self._options,
             commit_properties=CommitProperties(app_transactions=[transaction]),
         )
-
-    def read(
-        self, spark: SparkSession, dates: Collection[date] | None = None, log: DeltaTable | None = None
-    ) -> DataFrame:
-        """The committed rows of these dates, or of all dates. Empty if there is no table."""
-        return self.read_files(spark, self.paths(dates, log))
-
-    def read_files(self, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-        """The rows in files of the table, committed or not."""
-        if not paths:
-            # With a limit of 0, Spark knows that the frame is empty before it runs.
-            return spark.createDataFrame([], self.schema).limit(0)
-        stored = StructType([field for field in self.schema if field.name not in self._partitions])
-        frame = spark.read.schema(stored).parquet(*map(_address, paths))
-        # The files have no date: it is in the names of directories, and in the log. So it is computed again.
-        return frame if self.dated_by is None else frame.withColumn(_DATE, F.to_date(self.dated_by))
 
     def paths(self, dates: Collection[date] | None = None, log: DeltaTable | None = None) -> list[str]:
         """The paths of the committed files of these dates, or of all dates. Empty if there is no table."""
@@ -236,67 +235,57 @@ class StoredTable:
 
     def path_of(self, file: str) -> str:
         """The absolute path of a file. `file` is its path in the directory of the table."""
-        return os.path.join(os.path.abspath(self.path), file)
+        return f"{absolute(self.path)}/{file}"
 
     def rows(self, log: DeltaTable | None = None) -> pa.Table:
-        """All committed rows of a small table that has no partitions. Needs no Spark."""
-        columns = pa.schema(self._columns.to_arrow())
+        """All committed rows of a small table."""
         # `to_pyarrow_table` would import pandas, which takes a second.
-        files = map(pq.ParquetFile, self.paths(log=log))
-        return pa.concat_tables([columns.empty_table(), *(fitted(file.read(), columns) for file in files)])
+        return pa.concat_tables([self.columns.empty_table(), *map(self._rows_of, self.paths(log=log))])
 
     @property
     def _uri(self) -> str:
-        return Path(os.path.abspath(self.path)).as_uri()
+        return delta_uri(self.path)
+
+    @property
+    def _options(self) -> dict[str, str]:
+        return dict(locations.delta_options(self.path))
 
     @property
     def _columns(self) -> Schema:
-        return Schema.from_json(self.schema.json())
+        return Schema.from_arrow(self.columns)
 
     @property
     def _partitions(self) -> list[str]:
         return [] if self.dated_by is None else [_DATE]
 
-    def check(self, frame: DataFrame) -> None:
-        """Raise TypeError unless a frame has the declared columns. Their order does not matter."""
-        found, declared = _types(frame.schema), _types(self.schema)
-        if found != declared:
-            raise TypeError(
-                f"{self.path}: found the columns {sorted(found - declared)} in place of the declared columns "
-                f"{sorted(declared - found)}"
-            )
-
     @contextmanager
-    def _new_folder(self) -> Iterator[Path]:
-        """A folder for new files. It is deleted if the block fails: a full disk would else become fuller."""
-        folder = Path(os.path.abspath(self.path), f"{self.token}{uuid4().hex}")
+    def _new_folder(self) -> Iterator[str]:
+        """The address of a folder for new files.
+
+        It is deleted if the block fails: a full disk would else become fuller.
+        """
+        folder = self.path_of(f"{self.token}{uuid4().hex}")
         try:
             yield folder
         except (Exception, KeyboardInterrupt):
-            rmtree(folder, ignore_errors=True)
+            locations.delete_folder(folder)
             raise
 
-    def _write_file(self, rows: pa.Table, folder: Path, date: str | None) -> DataFile:
-        columns = pa.schema(self._columns.to_arrow())
-        stored = pa.schema([field for field in columns if field.name not in self._partitions])
-        folder.mkdir(parents=True)
-        path = folder / "rows.parquet"
-        pq.write_table(fitted(rows, stored), path, compression="zstd")
-        return self._file(path, rows.num_rows, date)
+    def _rows_of(self, path: str) -> pa.Table:
+        rows = locations.parquet(path).read()
+        if self.dated_by is not None:
+            # The files have no date: it is in the names of folders, and in the log.
+            rows = rows.append_column(_DATE, rows[self.dated_by].cast(pa.date32()))
+        return fitted(rows, self.columns)
 
-    def _files(self, folder: Path) -> list[DataFile]:
-        found = []
-        for path in sorted(folder.rglob("*.parquet")):
-            date = None if self.dated_by is None else path.parent.name.removeprefix(f"{_DATE}=")
-            file = self._file(path, pq.read_metadata(path).num_rows, date)
-            if file.rows:
-                found.append(file)
-        return found
-
-    def _file(self, path: Path, rows: int, date: str | None) -> DataFile:
-        status = path.stat()
-        name = path.relative_to(os.path.abspath(self.path)).as_posix()
-        return DataFile(name, status.st_size, status.st_mtime_ns // 1_000_000, rows, date)
+    def _write_file(self, rows: pa.Table, folder: str, date: str | None) -> DataFile:
+        stored = pa.schema([field for field in self.columns if field.name not in self._partitions])
+        path = f"{folder}/rows.parquet"
+        with locations.created(path) as file:
+            pq.write_table(fitted(rows, stored), file, compression="zstd")
+        info = locations.info(path)
+        name = path.removeprefix(self.path_of(""))
+        return DataFile(name, info.size, info.mtime_ns // 1_000_000, rows.num_rows, date)
 
 
 def _names(columns: Schema) -> set[str]:
@@ -305,13 +294,3 @@ def _names(columns: Schema) -> set[str]:
 
 def _keys(name: str, column: pa.ChunkedArray) -> list[tuple[str, pa.ChunkedArray]]:
     return [(f"{name} is known", pc.is_valid(column)), (name, column)]
-
-
-def _types(columns: StructType) -> set[tuple[str, str]]:
-    """The names and types of the columns. Spark does not know which columns may be null."""
-    return {(field.name, field.dataType.simpleString()) for field in columns}
-
-
-def _address(path: str | Path) -> str:
-    """A path for Spark. Without ``file:``, Spark would look for the path in its default file system."""
-    return f"file:{path}"

@@ -7,21 +7,19 @@ repeats the work of a worker that was lost.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
-from pyspark import SparkContext
+import pyarrow.compute as pc
+from pyspark import RDD, SparkContext
 
 from purgatory.journal.schema import SCHEMAS
+from purgatory.pipeline import locations
 from purgatory.pipeline.columns import fitted
+from purgatory.pipeline.sql import select
 
 # In bytes. The files that one task reads have about this size together. The same number of tasks merge.
 _TASK_SIZE: Final = 32 << 20
@@ -38,70 +36,84 @@ class Part:
 
     name: str
     table: str
-    # The columns of the table that it reads.
-    reads: tuple[str, ...]
+    # The columns that it reads.
+    reads: pa.Schema
     # Condenses some rows of the table to few rows.
     condense: Callable[[pa.Table], pa.Table]
-    # Condensed rows that are equal in these columns are merged together. The columns are texts or integers.
+    # Condensed rows that are equal in these columns are merged together.
     group: tuple[str, ...]
     # Makes the result of some groups from all their condensed rows, which come in any order.
     merge: Callable[[pa.Table], pa.Table]
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns that it reads."""
-        return pa.schema([SCHEMAS[self.table].field(name) for name in self.reads])
+
+# Reads some columns of a file, a part of the rows at a time.
+Reader = Callable[[str, Sequence[str]], Iterator[pa.Table]]
+
+
+def columns(table: str, *names: str) -> pa.Schema:
+    """Some columns of a table of the journal."""
+    return pa.schema([SCHEMAS[table].field(name) for name in names])
+
+
+def rows_of(path: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Read some columns of a file of a dataset."""
+    # One thread is enough, because Spark gives each core a task.
+    for batch in locations.parquet(path).iter_batches(_CHUNK, columns=columns, use_threads=False):
+        yield pa.Table.from_batches([batch])
+
+
+def dealt(context: SparkContext, sizes: Mapping[str, int]) -> RDD[list[str]]:
+    """Deal files out to tasks. `sizes` has the bytes of each file.
+
+    Each task gets large and small files. There is a task for each core, and for each 32 MiB.
+    """
+    tasks = max(context.defaultParallelism, sum(sizes.values()) // _TASK_SIZE)
+    largest_first = sorted(sizes, key=sizes.__getitem__, reverse=True)
+    of_tasks = [largest_first[first::tasks] for first in range(max(1, min(tasks, len(sizes))))]
+    return context.parallelize(of_tasks, len(of_tasks))
 
 
 def gather(
-    context: SparkContext, files: Mapping[str, Sequence[str]], parts: Sequence[Part]
+    context: SparkContext, files: Mapping[str, Sequence[str]], parts: Sequence[Part], read: Reader = rows_of
 ) -> Mapping[str, pa.Table]:
     """Make one pass over the files. Returns the result of each part, by its name. Its rows are in no order.
 
     `files` has the paths of the files of each table. A worker holds the condensed rows of one task in memory.
     This process holds the results in memory.
     """
-    sizes = {path: os.path.getsize(path) for of_table in files.values() for path in of_table}
-    # Each task gets large and small files.
-    paths = sorted(
-        ((table, path) for table, of_table in files.items() for path in of_table),
-        key=lambda each: sizes[each[1]],
-        reverse=True,
-    )
+    tables = {path: table for table, paths in files.items() for path in paths}
+    sizes = locations.sizes(tables)
     tasks = max(context.defaultParallelism, sum(sizes.values()) // _TASK_SIZE)
-    dealt = [paths[first::tasks] for first in range(max(1, min(tasks, len(paths))))]
-    condensed = context.parallelize(dealt, len(dealt)).flatMap(partial(condense, parts, tasks))
+    condensed = dealt(context, sizes).flatMap(partial(condense, parts, tasks, tables, read))
     results: dict[str, list[pa.Table]] = {
-        part.name: [part.merge(part.condense(part.schema.empty_table()))] for part in parts
+        part.name: [part.merge(part.condense(part.reads.empty_table()))] for part in parts
     }
     for name, result in condensed.partitionBy(tasks, int).mapPartitions(partial(merge, parts)).collect():
         results[name].append(result)
-    return {name: pa.concat_tables(tables) for name, tables in results.items()}
+    return {name: pa.concat_tables(tables, promote_options="default") for name, tables in results.items()}
 
 
 def condense(
-    parts: Sequence[Part], tasks: int, files: Iterable[tuple[str, str]]
+    parts: Sequence[Part], tasks: int, tables: Mapping[str, str], read: Reader, paths: Iterable[str]
 ) -> Iterator[tuple[int, Exchanged]]:
     """Condense the rows of the files for the tasks that merge. `tasks` is the number of these tasks.
 
-    A file is a pair of its table and its path. Yields pairs: the number of a task, from 0, and condensed rows
-    for this task.
+    `tables` has the table of each path. Yields pairs: the number of a task, from 0, and condensed rows for
+    this task.
     """
     condensed: dict[str, list[pa.Table]] = {part.name: [] for part in parts}
-    for table, path in files:
-        own = [part for part in parts if part.table == table]
-        columns = sorted({name for part in own for name in part.reads})
-        # One thread is enough, because Spark gives each core a task.
-        for batch in pq.ParquetFile(path).iter_batches(_CHUNK, columns=columns, use_threads=False):
-            rows = pa.Table.from_batches([batch])
+    for path in paths:
+        own = [part for part in parts if part.table == tables[path]]
+        for rows in read(path, sorted({name for part in own for name in part.reads.names})):
             for part in own:
-                condensed[part.name].append(part.condense(fitted(rows, part.schema)))
+                condensed[part.name].append(part.condense(fitted(rows, part.reads)))
     for part in parts:
         if condensed[part.name]:
-            rows = pa.concat_tables(condensed.pop(part.name)).combine_chunks()
-            task = hashes(rows.select(part.group)) % tasks
-            for each in np.unique(task).tolist():
-                yield each, (part.name, rows.take(pa.array(np.flatnonzero(task == each))))
+            rows = pa.concat_tables(condensed.pop(part.name))
+            sent = select(f"SELECT *, hash({', '.join(part.group)}) % {tasks} AS task FROM rows", rows)
+            for task in pc.unique(sent["task"]).to_pylist():
+                own_rows = sent.filter(pc.equal(sent["task"], task)).drop_columns("task")
+                yield task, (part.name, own_rows.combine_chunks())
 
 
 def merge(parts: Sequence[Part], exchanged: Iterable[tuple[int, Exchanged]]) -> Iterator[Exchanged]:
@@ -111,21 +123,17 @@ def merge(parts: Sequence[Part], exchanged: Iterable[tuple[int, Exchanged]]) -> 
         received.setdefault(name, []).append(rows)
     for part in parts:
         if part.name in received:
-            yield part.name, part.merge(pa.concat_tables(received.pop(part.name)).combine_chunks())
+            yield part.name, part.merge(pa.concat_tables(received.pop(part.name)))
 
 
-def hashes(rows: pa.Table) -> NDArray[np.uint64]:
-    """A hash of 64 bits for each row. Equal rows have equal hashes, in every process. Rows have no nulls."""
-    hashes = np.zeros(rows.num_rows, np.uint64)
-    for column in rows.columns:
-        if pa.types.is_string(column.type):
-            texts = column.combine_chunks().dictionary_encode()
-            digests = (blake2b(text.encode(), digest_size=8) for text in texts.dictionary.to_pylist())
-            codes = np.frombuffer(b"".join(each.digest() for each in digests), "<u8")
-            values = codes[texts.indices.to_numpy()]
-        else:
-            values = column.to_numpy().astype(np.uint64)
-        # Fibonacci hashing: the upper bits depend on all bits. The lower bits of all minutes are equal.
-        hashes = (hashes ^ values) * np.uint64(0x9E3779B97F4A7C15)
-        hashes ^= hashes >> np.uint64(32)
-    return hashes
+def map_files(
+    context: SparkContext, paths: Sequence[str], schema: pa.Schema, find: Callable[[pa.Table], pa.Table]
+) -> pa.Table:
+    """What workers find in each file, which they read whole. Files have the columns of the schema."""
+
+    def read(paths: Iterable[str]) -> Iterator[pa.Table]:
+        for path in paths:
+            yield find(fitted(locations.parquet(path).read(schema.names, use_threads=False), schema))
+
+    found = dealt(context, locations.sizes(paths)).flatMap(read).collect()
+    return pa.concat_tables([find(schema.empty_table()), *found])

@@ -13,20 +13,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile
 from purgatory.pipeline.listing import digest_of, text_of
 from purgatory.pipeline.schemas import Table
+from purgatory.pipeline.transforms.duplicates import Positions
 from purgatory.pipeline.transforms.segments import UnreadableError, content_of, rows_in
 from purgatory.pipeline.transforms.validation import reasons
 
 # In bytes of memory. A worker writes its rows when they take more than this.
 _WRITE_SIZE: Final = 256 << 20
-
-# Positions of rows in a segment.
-Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,11 @@
-"""The segments of a journal, as they lie in its directories."""
+"""The segments of a journal, as they lie in its folders."""
 
 from __future__ import annotations
 
-import glob
 import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from hashlib import blake2b, file_digest
 from typing import Final
@@ -15,17 +13,17 @@ from typing import Final
 import pyarrow as pa
 
 from purgatory.journal.schema import SCHEMAS
+from purgatory.pipeline import locations
 from purgatory.pipeline.errors import PipelineError
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _HASH: Final = partial(blake2b, digest_size=16)
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A file of a journal, as it was when its directory was listed."""
+    """A file of a journal, as it was when its folder was listed."""
 
-    # No directory in the path is a symbolic link.
+    # Its address. No folder in it is a symbolic link.
     path: str
     # In bytes.
     size: int
@@ -39,12 +37,12 @@ class Segment:
 
     @property
     def source(self) -> str:
-        """The path as text."""
+        """The address as text."""
         return text_of(self.path)
 
     def digest(self) -> str:
         """The digest of the bytes that the file has now."""
-        with open(self.path, "rb") as file:
+        with locations.opened(self.path) as file:
             return file_digest(file, _HASH).hexdigest()
 
 
@@ -59,48 +57,32 @@ def text_of(path: str) -> str:
 
 
 def segments(journal: str, table: str) -> Sequence[Segment]:
-    """The files of one table, by path. `journal` is a directory, or a pattern for several directories.
+    """The files of one table, by path. `journal` is a folder, or a pattern for several folders.
 
     A file is listed once, also if several links lead to it. Leaves out files that are not complete. The name
     of a complete file ends in ``.parquet``, and begins neither with a dot nor with an underscore.
-    Raises PipelineError if no directory has this table.
+    Raises PipelineError if no folder is a journal.
     """
     found: dict[str, Segment] = {}
     for folder in _folders(journal, table):
-        # A file comes before the links that lead to it.
-        for entry in sorted(os.scandir(folder), key=lambda entry: (entry.is_symlink(), entry.name)):
-            if entry.name.startswith((".", "_")) or not entry.name.endswith(".parquet"):
-                continue
-            segment = _segment(entry)
-            if segment is not None:
-                found.setdefault(os.path.realpath(entry.path), segment)
+        for file in locations.files_in(folder):
+            name = os.path.basename(file.address)
+            if name.endswith(".parquet") and not name.startswith((".", "_")):
+                found.setdefault(locations.real(file.address), Segment(*file))
     return sorted(found.values(), key=lambda segment: segment.path)
 
 
 def journals(journal: str) -> Sequence[str]:
-    """The real paths of the journals that a path or a pattern names. Each journal is there once."""
-    named = [journal] if os.path.isdir(journal) else sorted(glob.glob(journal))
-    real = dict.fromkeys(map(os.path.realpath, named))
-    return [each for each in real if any(os.path.isdir(os.path.join(each, table)) for table in SCHEMAS)]
+    """The journals that an address or a pattern names, without links. Each journal is there once."""
+    found = locations.folders(journal)
+    return [each for each in found if any(locations.is_folder(f"{each}/{table}") for table in SCHEMAS)]
 
 
 def _folders(journal: str, table: str) -> Sequence[str]:
-    tables = (os.path.realpath(os.path.join(each, table)) for each in journals(journal))
-    folders = [folder for folder in dict.fromkeys(tables) if os.path.isdir(folder)]
-    if not folders:
+    named = journals(journal)
+    if not named:
+        locations.check_bucket(journal)
         raise PipelineError(f"{journal}: not a journal, it has no directory {table!r}")
-    return folders
-
-
-def _segment(entry: os.DirEntry[str]) -> Segment | None:
-    try:
-        status = entry.stat()
-    except FileNotFoundError:
-        # The file was moved meanwhile.
-        return None
-    except OSError:
-        # To read the file fails, too, and says why.
-        return Segment(entry.path, 0, _EPOCH)
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    return Segment(entry.path, status.st_size, _EPOCH + timedelta(microseconds=status.st_mtime_ns // 1000))
+    tables = (locations.real(f"{each}/{table}") for each in named)
+    # What copies a journal into a store leaves out empty folders.
+    return [folder for folder in dict.fromkeys(tables) if locations.is_folder(folder)]

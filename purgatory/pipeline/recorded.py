@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from purgatory.pipeline import locations
 from purgatory.pipeline.listing import Segment
 
 # A row of the table of segments; see schemas.SEGMENTS.
@@ -75,7 +75,7 @@ class Recorded:
         that was read. A file that is gone or cannot be read is none.
         """
         for source, modified in self._undigested.get((segment.name, segment.size), ()):
-            if modified == segment.modified and os.path.realpath(source) == segment.source:
+            if modified == segment.modified and locations.real(source) == segment.source:
                 return True
         if not self.rows_by_digest([segment]):
             return False

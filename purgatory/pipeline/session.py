@@ -24,9 +24,9 @@ _QUICK_COMPILER: Final = "-XX:TieredStopAtLevel=1"
 
 _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
-    # With this type, pyarrow and other readers get the same timestamps as from a journal.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.compression.codec": "zstd",
+    # Spark does not know the sizes of the rows that Arrow reads, and would send large tables to every task.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "10m",
     # The rows of some frames are whole files, so batches are limited by bytes.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),
     # With debugging, each column expression makes four more calls to Java, about its source line.

@@ -10,18 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, get_args, get_type_hints
 
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+import pyarrow as pa
 
 from purgatory.observer import OUTCOMES
 from purgatory.pipeline.advise.evidence import Effect, Reading
@@ -36,26 +25,26 @@ class DerivedTable:
     # The directory of the command's tables in the dataset.
     folder: str
     name: str
-    columns: StructType
+    columns: pa.Schema
     # The order of the rows. If the table has an order, all rows are in one file.
     order_by: tuple[str, ...]
 
 
-_TEXT: Final = StringType()
-_COUNT: Final = LongType()
-_MICROSECONDS: Final = LongType()
-_REAL: Final = DoubleType()
-_FLAG: Final = BooleanType()
-_INSTANT: Final = TimestampType()
+_TEXT: Final = pa.string()
+_COUNT: Final = pa.int64()
+_MICROSECONDS: Final = pa.int64()
+_REAL: Final = pa.float64()
+_FLAG: Final = pa.bool_()
+_INSTANT: Final = pa.timestamp("us", "UTC")
 # The type of a column, by the type of a field. The field may also be None.
-_OF_FIELDS: Final = {str: _TEXT, int: LongType(), float: _REAL, bool: _FLAG, datetime: _INSTANT}
+_OF_FIELDS: Final = {str: _TEXT, int: pa.int64(), float: _REAL, bool: _FLAG, datetime: _INSTANT}
 
 
-def _columns(**types: DataType) -> StructType:
-    return StructType([StructField(name, type) for name, type in types.items()])
+def _columns(**types: pa.DataType) -> pa.Schema:
+    return pa.schema(types.items())
 
 
-def _fields(row: type) -> dict[str, DataType]:
+def _fields(row: type) -> dict[str, pa.DataType]:
     """The fields of a class as columns."""
     return {name: _OF_FIELDS[(get_args(hint) or (hint,))[0]] for name, hint in get_type_hints(row).items()}
 
@@ -67,7 +56,12 @@ _COVERED: Final = {"since": _INSTANT, "until": _INSTANT, "partial": _FLAG, "inco
 GAP_MINUTES: Final = DerivedTable(
     "summary",
     "gaps",
-    _columns(minute=_INSTANT, nodes=ArrayType(_TEXT, False), lost_operations=_COUNT, lost_checks=_COUNT),
+    _columns(
+        minute=_INSTANT,
+        nodes=pa.list_(pa.field("element", _TEXT, nullable=False)),
+        lost_operations=_COUNT,
+        lost_checks=_COUNT,
+    ),
     order_by=("minute",),
 )
 MINUTES: Final = DerivedTable(
@@ -109,7 +103,7 @@ HOTTEST_KEYS: Final = DerivedTable(
     _columns(
         purgatory=_TEXT,
         by=_TEXT,
-        rank=IntegerType(),
+        rank=pa.int32(),
         key=_TEXT,
         operations=_COUNT,
         waited_us=_MICROSECONDS,
@@ -128,7 +122,7 @@ FAN_OUT: Final = DerivedTable(
         completed=_COUNT,
         tried_p50=_REAL,
         tried_p99=_REAL,
-        tried_max=IntegerType(),
+        tried_max=pa.int32(),
         **_COVERED,
     ),
     order_by=("minute", "purgatory"),

@@ -8,6 +8,7 @@ import math
 import secrets
 import sys
 from contextlib import suppress
+from threading import get_ident
 from types import TracebackType
 from typing import Final, Self
 
@@ -113,6 +114,7 @@ class Relay:
         )
         # None before it is entered.
         self._scope: CancelScope | None = None
+        self._thread = 0
         # Set when it is connected for the first time, or has failed before.
         self._opened = asyncio.Event()
         self._ended = asyncio.Event()
@@ -193,6 +195,7 @@ class Relay:
         if not self.purgatory.open:
             raise PurgatoryNotOpen(f"{self.purgatory!r} is not open: enter it before its relay")
         self.purgatory.observe_keys(self._interest)
+        self._thread = get_ident()
         self._scope = CancelScope()
         return self._scope
 
@@ -265,13 +268,16 @@ class Relay:
 
         It costs what `Purgatory.check_and_complete` and writing the key cost. Call it in the thread of the
         event loop; from another thread, ``loop.call_soon_threadsafe(relay.signal, key)``. Raises TypeError or
-        ValueError for a key that has no encoding, and RelayClosed before the relay was entered and after it
-        has failed. After closing it only checks the key here.
+        ValueError for a key that has no encoding, RuntimeError in another thread, and RelayClosed before the
+        relay was entered and after it has failed. After closing it only checks the key here.
         """
         text = encoded(key)
         if self._scope is None or self._failure is not None:
             raise RelayClosed(f"{self!r} cannot signal: use `async with`") from self._failure
         if not self._flusher.over:
+            if get_ident() != self._thread:
+                words = "from another thread, loop.call_soon_threadsafe(relay.signal, key)"
+                raise RuntimeError(f"{self!r} belongs to the thread of its event loop: {words}")
             # First what cannot raise: a hook may.
             self._flusher.add(shard_of(text), text)
             if self._caching:

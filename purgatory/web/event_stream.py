@@ -82,8 +82,11 @@ class EventStream(Response):
         keys: Collection[Hashable],
         events: Callable[[R], Iterable[ServerSentEvent]],
         headers: Mapping[str, str] | None = None,
+        *,
+        # FastAPI documents a route by the signature of its response class.
+        status_code: int = HTTPStatus.OK,
     ) -> None:
-        self.status_code = HTTPStatus.OK
+        self.status_code = status_code
         # FastAPI sets it.
         self.background = None
         self.init_headers({**HEADERS, **(headers or {})})
@@ -97,6 +100,7 @@ class EventStream(Response):
         operation = self._read_after(last)
         if operation is None:
             nothing = Response(status_code=HTTPStatus.NO_CONTENT, background=self.background)
+            nothing.raw_headers = [header for header in self.raw_headers if header[0] != b"content-type"]
             await nothing(scope, receive, send)
             return
         start = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}

@@ -54,7 +54,7 @@ class ServerSentEvent:
             raise ValueError(f"the id of an event must be {words}, not {self.id!r}")
         if self.event is not None and LINE_END.search(self.event):
             raise ValueError(f"the type of an event must be one line, not {self.event!r}")
-        if self.retry is not None and not 0 <= self.retry < inf:
+        if self.retry is not None and not 0 <= self.retry * 1000 < inf:
             raise ValueError(f"the retry of an event must be finite and not negative, not {self.retry!r}")
         # Not when the event is sent: an error would then end a stream that has begun.
         object.__setattr__(self, "_encoded", self._encode())

@@ -6,11 +6,13 @@ import asyncio
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
 from purgatory import DelayedOperation, OperationState, Purgatory, PurgatoryFull
+from purgatory.observer import Timing
 from purgatory.testing import ManualClock
 from tests.core.finalized import Finalized
 from tests.core.invariants import check_watchers, check_wheel
@@ -34,6 +36,7 @@ class Meddling:
         self.purgatory = self.clock.purgatory()
         self.act = act
         self.acted = 0
+        self.asked = False
         self.key = Key("key", 7)
         self.alone = Gate(50, "alone")
         self.newcomer = Gate(60, "newcomer")
@@ -59,6 +62,10 @@ class Meddling:
             gate.reschedule(5)
         elif act == "is rescheduled to now":
             gate.reschedule(0)
+        elif act == "asks for another try":
+            # It is refused before the offer.
+            with suppress(RuntimeError):
+                self.asked = gate.try_again_in(5)
         elif act == "is rescheduled and completes":
             gate.reschedule(5)
             gate.force_complete()
@@ -84,6 +91,8 @@ class Meddling:
         self.clock.advance(0)
         gates = [self.alone, self.newcomer, self.third]
         pending = [gate for gate in gates if gate.state is OperationState.PENDING]
+        # The clock has stood still.
+        assert [gate.deadline for gate in pending] == [gate.timeout for gate in pending]
         figures = self.purgatory.statistics()
         assert figures.pending == len(pending)
         assert sorted(gate.name for gate in pending) == sorted(map(name_of, self.purgatory.operations()))
@@ -101,6 +110,11 @@ class Meddling:
         ended = {gate.name: gate.state for gate in gates if gate.done}
         for gate in gates:
             gate.opened = True
+        if self.asked:
+            self.clock.advance(6)
+            (tried,) = [gate for gate in pending if gate.done]
+            assert self.act.startswith(tried.name)
+            pending.remove(tried)
         assert self.purgatory.check_and_complete(self.key) == len(pending)
         self.clock.advance(100)
         for gate in gates:
@@ -165,16 +179,34 @@ def test_an_operation_that_a_key_offers_in_the_middle_of_parking_fails_where_the
     assert purgatory.statistics().pending == 1
 
 
+def test_an_operation_that_the_truth_value_of_its_try_completes_is_not_parked(held: Purgatory) -> None:
+    class Falsy:
+        def __bool__(self) -> bool:
+            gate.force_complete()
+            return False
+
+    class Odd(Gate):
+        def try_complete(self) -> Any:
+            return Falsy()
+
+    gate = Odd(60)
+    held.try_complete_else_watch(gate, ["a"])
+    assert gate.state is COMPLETED
+    assert nothing_is_left(held)
+
+
 ACTS = [
     "newcomer is withdrawn",
     "newcomer completes",
     "newcomer is rescheduled to now",
     "newcomer is rescheduled",
+    "newcomer asks for another try",
     "alone is withdrawn",
     "alone completes",
     "alone is rescheduled to now",
     "alone is rescheduled",
     "alone is rescheduled and completes",
+    "alone asks for another try",
     "alone is checked",
     "third is offered",
     "third is offered and withdrawn",
@@ -228,3 +260,61 @@ def test_what_a_finalizer_does_in_the_middle_of_parking_keeps_the_books_right(ac
         gc.collect()
         meddling.check_the_books()
     assert acted
+
+
+def collect_after(allocations: int) -> None:
+    gc.set_threshold(gc.get_count()[0] + allocations, 10, 10)
+
+
+class Silent:
+    """An observer, for which the offer of an operation makes a `Timing`."""
+
+    def operation_finished(self, purgatory: str, operation: object, timing: Timing) -> None:
+        pass
+
+    def key_checked(self, purgatory: str, key: object, tried: int, completed: int, at: float) -> None:
+        pass
+
+
+# A tracer makes objects at each line, so the collector would run where it never runs.
+@pytest.mark.usefixtures("untraced")
+@pytest.mark.parametrize("observed", [False, True], ids=["not observed", "observed"])
+@pytest.mark.parametrize("call", ["offer", "watch_also", "await"])
+async def test_an_operation_that_a_finalizer_ends_in_the_middle_of_a_call_has_ended_for_all(
+    call: str, observed: bool
+) -> None:
+    threshold = gc.get_threshold()
+    ended = 0
+    async with Purgatory(observers=[Silent()] if observed else []) as purgatory:
+        for allocations in range(12):
+            # The collector runs after so many allocations from here on.
+            arm = after(0, partial(collect_after, allocations))
+            gate, key = Gate(60), Key("key", 7)
+            if call != "offer":
+                purgatory.try_complete_else_watch(gate, [key])
+                gate.trying = arm
+            waiter: Any = None
+            gc.collect()
+            Finalized(gate.force_complete)
+            try:
+                # It is refused where it ended before.
+                with suppress(RuntimeError, StopIteration):
+                    if call == "offer":
+                        key.hashing = arm
+                        purgatory.try_complete_else_watch(gate, (key, "other"))
+                    elif call == "watch_also":
+                        purgatory.watch_also(gate, ("more", "other"))
+                    else:
+                        arm()
+                        waiting = gate.__await__()
+                        waiter = next(waiting)
+            finally:
+                gc.set_threshold(*threshold)
+            ended += gate.done
+            gc.collect()
+            assert gate.state is COMPLETED
+            assert nothing_is_left(purgatory)
+            assert waiter is None or waiter.done()
+            with pytest.raises(StopIteration, match="gate"):
+                next(gate.__await__())
+    assert ended

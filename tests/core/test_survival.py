@@ -335,6 +335,37 @@ def test_what_ends_in_the_middle_of_rescheduling_leaves_the_wheel() -> None:
     assert nothing_is_left(purgatory)
 
 
+def test_a_new_timeout_that_comes_while_the_timer_is_armed_for_the_old_one_counts() -> None:
+    clock = ArmingClock()
+    purgatory = clock.purgatory()
+    gate = Gate(60)
+    clock.arming = lambda: gate.timeout == 60 and gate.reschedule(5)
+    purgatory.try_complete_else_watch(gate, ["a"])
+    assert gate.deadline == 5
+    clock.advance(5)
+    assert gate.state is EXPIRED
+
+
+@pytest.mark.parametrize("act", ["parks", "closes"])
+def test_what_parks_or_closes_while_the_next_wake_up_is_armed_finds_its_own_armed(act: str) -> None:
+    clock = ArmingClock()
+    purgatory = clock.purgatory()
+    first, last = (purgatory.try_complete_else_watch(Gate(timeout), ["a"]) for timeout in (1, 60))
+    between = Gate(9)
+
+    def arming() -> None:
+        if first.done and not between.keys:
+            purgatory.try_complete_else_watch(between, ["b"])
+            if act == "closes":
+                purgatory._engine.shut()
+
+    clock.arming = arming
+    clock.advance(11)
+    assert between.done == (act == "parks")
+    assert purgatory.timer.armed == (act == "parks")
+    assert not last.done
+
+
 @pytest.mark.parametrize("error", [ValueError("call_at"), Stop()])
 def test_a_loop_that_refuses_to_arm_a_timer_makes_the_offer_or_the_new_timeout_fail_as_a_whole(
     error: BaseException,

@@ -14,7 +14,7 @@ import pytest
 
 from purgatory import AsyncDelayedOperation, DelayedOperation, DelayedValue, OperationWithdrawn, Purgatory
 from purgatory._core.waiting import abandon, claim, future_for, wake_when_done
-from tests.operations import Stop, a_few_turns
+from tests.operations import Gate, Stop, a_few_turns
 
 
 class Pool:
@@ -267,6 +267,36 @@ async def test_a_coroutine_that_is_closed_gives_back_what_it_did_not_get(pool: P
     coroutine.close()
     assert len(request.unclaimed) == 1
     assert pool.free == deque([7])
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["its own hook", "another hook"])
+async def test_a_coroutine_that_a_hook_closes_gives_back_when_its_operation_has_ended(
+    pool: Pool, own: bool
+) -> None:
+    class Closing(Request):
+        def on_complete(self) -> int | None:
+            taken = super().on_complete()
+            coroutine.close()
+            return taken
+
+    def complete_and_close() -> None:
+        request.force_complete()
+        coroutine.close()
+
+    request = (Closing if own else Request)(pool, None)
+    coroutine = get(pool.purgatory.try_complete_else_watch(request, ["free"]))
+    coroutine.send(None)
+    if own:
+        pool.give_back(7)
+    else:
+        pool.free.append(7)
+        pool.purgatory.try_complete_else_watch(Gate(opened=True, completing=complete_and_close), ["other"])
+    assert request.unclaimed == []
+    await a_few_turns()
+    assert len(request.unclaimed) == 1
+    assert pool.free == deque([7])
+    with pytest.raises(OperationWithdrawn):
+        request.result()
 
 
 async def test_what_was_completed_before_closing_is_given_back_while_the_purgatory_closes() -> None:

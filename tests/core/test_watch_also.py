@@ -12,7 +12,7 @@ from purgatory.testing import ManualClock
 from tests.core.invariants import check_watchers
 from tests.core.keys import BadKey, Key
 from tests.core.purgatories import nothing_is_left
-from tests.operations import Gate, raising
+from tests.operations import Gate, Stop, raising
 
 PENDING, COMPLETED = OperationState.PENDING, OperationState.COMPLETED
 
@@ -202,6 +202,29 @@ def test_an_observer_of_keys_is_told_of_the_new_ones_and_may_refuse_them(held: P
     before = len(keys.told)
     held.try_complete_else_watch(DelayedValue[int](None)).cancel()
     assert len(keys.told) == before
+
+
+def test_an_observer_of_keys_that_refuses_and_is_interrupted_leaves_the_operation_as_it_was(
+    held: Purgatory,
+) -> None:
+    class Refusing:
+        def key_watched(self, key: object) -> None:
+            if key == "b":
+                raise ValueError("bad")
+
+        def key_left(self, key: object) -> None:
+            if key == "b":
+                raise Stop
+
+    gate = held.try_complete_else_watch(Gate(), ["a"])
+    held.observe_keys(Refusing())
+    with pytest.raises(Stop):
+        held.watch_also(gate, ["b"])
+    assert gate.keys == ("a",)
+    check_watchers(held._engine.watchers)
+    gate.opened = True
+    assert held.check_and_complete("a") == 1
+    assert nothing_is_left(held)
 
 
 async def test_a_closed_purgatory_has_nothing_to_watch() -> None:

@@ -1,6 +1,6 @@
 """One Spark session for all tests of the pipeline that a worker runs: it takes seconds to start.
 
-Every test that uses the session or a browser is marked slow here, by its fixtures.
+Every test that uses the session, an object store or a browser is marked slow here, by its fixtures.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from purgatory.pipeline import stores
 from purgatory.pipeline.session import spark_session
+from tests.pipeline.object_store import environment, new_bucket, served
 from tests.pipeline.settings import SETTINGS
 
-SLOW_FIXTURES = frozenset({"spark", "browser"})
+SLOW_FIXTURES = frozenset({"spark", "browser", "endpoint"})
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -29,3 +31,22 @@ def spark() -> Iterator[SparkSession]:
     """A session on two threads of this machine. Frames are small, so they have two partitions."""
     with spark_session("local[2]", "purgatory tests", settings=SETTINGS) as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """The address of an object store, which takes seconds to start."""
+    with served() as address:
+        yield address
+
+
+@pytest.fixture
+def bucket(endpoint: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of an empty bucket. This process finds it, and so do the workers of Spark."""
+    for name, value in environment(endpoint).items():
+        monkeypatch.setenv(name, value)
+        if "spark" in request.fixturenames:
+            spark: SparkSession = request.getfixturevalue("spark")
+            monkeypatch.setitem(spark.sparkContext.environment, name, value)
+    stores.client.cache_clear()
+    return new_bucket(endpoint)

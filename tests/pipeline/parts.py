@@ -14,6 +14,6 @@ CHUNK: Final = 3
 
 def result(part: Part, rows: pa.Table, *, chunk: int = CHUNK) -> pa.Table:
     """What the part finds in the rows, condensed in chunks of so many, and merged by one task."""
-    own = rows.select(part.reads).cast(part.schema)
+    own = rows.select(part.reads.names).cast(part.reads)
     chunks = [own.slice(first, chunk) for first in range(0, own.num_rows, chunk)] or [own]
     return part.merge(pa.concat_tables(map(part.condense, chunks)).combine_chunks())

@@ -246,21 +246,24 @@ def test_a_command_may_have_an_exit_status_of_its_own(status: int, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "error"),
     [
-        ["summarize", "s3a://bucket/dataset"],
-        ["compact", "hdfs:///journal", "dataset"],
-        ["compact", "journal", "s3://bucket/dataset"],
-        ["report", "dataset", "s3a://bucket/page"],
-        ["generate", "abfss://journal"],
+        (["summarize", "s3a://bucket/dataset"], "must be a path, or begin with s3://, gs://, "),
+        (["compact", "hdfs:///journal", "dataset"], "must name a bucket or a container, as in "),
+        (["compact", "journal", "s3://key:secret@bucket"], "must have no password and no signature in it"),
+        (["summarize", "a%20b"], "must have no backslash, and no % before two digits"),
+        (["report", "dataset", "caf\udce9"], "must be UTF-8"),
+        (["generate", "caf\udce9"], "must be UTF-8"),
     ],
-    ids=" ".join,
+    ids=lambda part: ascii(part),
 )
-def test_an_object_store_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_that_cannot_work_is_refused(
+    arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == USAGE_ERROR
-    assert "must be a path in a file system, not" in capsys.readouterr().err
+    assert f": {error}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
@@ -15,7 +15,6 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.schemas import GAPS_TABLE
 from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
 from tests.pipeline.datasets import derive
-from tests.pipeline.settings import NO_SPARK
 
 RECOMMENDATION = {"purgatory": "p", "tick_us": 1_000, "sentence": "So it is."}
 
@@ -35,20 +34,20 @@ def test_all_tables_of_a_dataset_are_below_its_root() -> None:
 
 def test_a_dataset_of_an_earlier_version_is_refused(dataset: Dataset) -> None:
     Path(dataset.root, "commits", "table=gaps", "batch=0").mkdir(parents=True)
-    for use in (lambda: dataset.read_gaps(NO_SPARK), lambda: Batches(dataset, GAPS_TABLE)):
+    for use in (dataset.check_compacted, lambda: Batches(dataset, GAPS_TABLE)):
         with pytest.raises(PipelineError, match="an earlier version of purgatory wrote this dataset"):
             use()
 
 
-def test_a_table_is_replaced_whole(spark: SparkSession, dataset: Dataset) -> None:
+def test_a_table_is_replaced_whole(dataset: Dataset) -> None:
     for run, names in ((1, ("b", "a")), (2, ("c",)), (3, ())):
         rows = [RECOMMENDATION | {"purgatory": name} for name in names]
-        frame = spark.createDataFrame(rows, RECOMMENDATIONS.columns)
         assert dataset.new_run([RECOMMENDATIONS]) == run
-        assert dataset.replace(RECOMMENDATIONS, frame, run) == len(names)
-        found = dataset.read_derived(spark, RECOMMENDATIONS)
-        assert found.columns == RECOMMENDATIONS.columns.names
-        assert [row["purgatory"] for row in found.collect()] == sorted(names)
+        found = pa.Table.from_pylist(rows, RECOMMENDATIONS.columns)
+        assert dataset.replace_table(RECOMMENDATIONS, found, run) == len(names)
+        stored = dataset.derived(RECOMMENDATIONS).rows()
+        assert stored.schema == RECOMMENDATIONS.columns
+        assert stored["purgatory"].to_pylist() == sorted(names)
 
 
 def test_a_table_is_replaced_by_rows_in_their_order(dataset: Dataset) -> None:
@@ -64,14 +63,13 @@ def test_a_table_is_replaced_by_rows_in_their_order(dataset: Dataset) -> None:
     assert len(list(Path(table.path).glob("*/*.parquet"))) == 2
 
 
-def test_if_writing_a_table_fails_the_old_rows_stay(spark: SparkSession, dataset: Dataset) -> None:
+def test_if_writing_a_table_fails_the_old_rows_stay(dataset: Dataset) -> None:
     derive(dataset, RECOMMENDATIONS, [RECOMMENDATION])
-    broken = spark.createDataFrame([RECOMMENDATION], RECOMMENDATIONS.columns).selectExpr(
-        "* EXCEPT (sentence)", "string(raise_error('on purpose')) AS sentence"
-    )
-    with pytest.raises(Exception, match="on purpose"):
-        dataset.replace(RECOMMENDATIONS, broken, 2)
-    assert dataset.read_derived(spark, RECOMMENDATIONS).count() == 1
+    rows = pa.Table.from_pylist([RECOMMENDATION], RECOMMENDATIONS.columns)
+    broken = rows.set_column(1, "tick_us", pa.array(["on purpose"]))
+    with pytest.raises(ValueError, match="on purpose"):
+        dataset.replace_table(RECOMMENDATIONS, broken, 2)
+    assert dataset.derived(RECOMMENDATIONS).rows().num_rows == 1
 
 
 def test_if_a_commit_fails_its_files_are_deleted_unless_it_was_made(
@@ -97,37 +95,28 @@ def test_if_a_commit_fails_its_files_are_deleted_unless_it_was_made(
     assert dataset.derived(RECOMMENDATIONS).rows().num_rows == 1
 
 
-def test_a_table_with_other_columns_than_declared_is_not_written(
-    spark: SparkSession, dataset: Dataset
-) -> None:
+def test_rows_that_lack_a_column_are_not_written(dataset: Dataset) -> None:
     derive(dataset, RECOMMENDATIONS, [RECOMMENDATION])
-    frame = spark.createDataFrame([RECOMMENDATION], RECOMMENDATIONS.columns).selectExpr(
-        "* EXCEPT (tick_us)", "int(1) AS tick_us"
-    )
-    with pytest.raises(
-        TypeError,
-        match=r"found the columns \[\('tick_us', 'int'\)\] in place of .* \[\('tick_us', 'bigint'\)\]",
-    ):
-        dataset.replace(RECOMMENDATIONS, frame, 2)
+    rows = pa.Table.from_pylist([RECOMMENDATION], RECOMMENDATIONS.columns).drop_columns(["tick_us"])
+    with pytest.raises(TypeError, match="the rows have no column tick_us"):
+        dataset.replace_table(RECOMMENDATIONS, rows, 2)
     assert dataset.derived(RECOMMENDATIONS).transaction("run") == 1
 
 
-def test_of_two_processes_that_make_a_table_at_the_same_time_one_is_refused(
-    spark: SparkSession, dataset: Dataset
-) -> None:
+def test_of_two_processes_that_make_a_table_at_the_same_time_one_is_refused(dataset: Dataset) -> None:
     run = dataset.new_run([RECOMMENDATIONS])
     derive(dataset, RECOMMENDATIONS, [RECOMMENDATION], run=run)
     with pytest.raises(PipelineError, match="another process has made this table meanwhile"):
-        dataset.replace(RECOMMENDATIONS, spark.createDataFrame([], RECOMMENDATIONS.columns), run)
-    assert dataset.read_derived(spark, RECOMMENDATIONS).count() == 1
+        dataset.replace_table(RECOMMENDATIONS, RECOMMENDATIONS.columns.empty_table(), run)
+    assert dataset.derived(RECOMMENDATIONS).rows().num_rows == 1
 
 
-def test_tables_of_different_runs_do_not_count(spark: SparkSession, dataset: Dataset) -> None:
+def test_tables_of_different_runs_do_not_count(dataset: Dataset) -> None:
     settings, recommendations = REPLAY_TABLES
     derive(dataset, settings, [])
-    assert dataset.read_run(spark, REPLAY_TABLES) == {}
+    assert dataset.logs_of_run(REPLAY_TABLES) == {}
     derive(dataset, recommendations, [])
-    assert list(dataset.read_run(spark, REPLAY_TABLES)) == ["settings", "recommendations"]
+    assert list(dataset.logs_of_run(REPLAY_TABLES)) == [settings, recommendations]
     derive(dataset, settings, [], run=dataset.new_run(REPLAY_TABLES))
-    assert dataset.read_run(spark, REPLAY_TABLES) == {}
+    assert dataset.logs_of_run(REPLAY_TABLES) == {}
     assert dataset.new_run(REPLAY_TABLES) == 3

@@ -1,4 +1,4 @@
-"""Delta tables whose files Spark writes."""
+"""Delta tables whose files Arrow writes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
-from pyspark.sql import SparkSession
-from pyspark.sql.types import DateType, LongType, StructField, StructType, TimestampType
 
 from purgatory.pipeline.delta import StoredTable
 from purgatory.pipeline.errors import PipelineError
 
-COLUMNS = StructType(
-    [StructField("id", LongType()), StructField("at", TimestampType()), StructField("date", DateType())]
-)
+INSTANT = pa.timestamp("us", "UTC")
+COLUMNS = pa.schema([("id", pa.int64()), ("at", INSTANT), ("date", pa.date32())])
 FIRST, SECOND = (datetime(2026, 3, day, 23, 59, 59, 999_999, UTC) for day in (1, 2))
 
 
@@ -29,80 +26,69 @@ def table(tmp_path: Path) -> StoredTable:
     return StoredTable(f"{tmp_path}/of a journal é/table", COLUMNS, dated_by="at")
 
 
-def write(spark: SparkSession, table: StoredTable, *rows: tuple[int, datetime]) -> list[str]:
+def rows_of(*rows: tuple[int, datetime]) -> pa.Table:
+    return pa.table({"id": [number for number, _ in rows], "at": [at for _, at in rows]})
+
+
+def write(table: StoredTable, *rows: tuple[int, datetime]) -> list[str]:
     """Write and commit rows. Returns the dates of the files."""
-    frame = spark.createDataFrame([(number, at, at.date()) for number, at in rows], COLUMNS)
-    files = table.write(frame)
+    files = table.write_table(rows_of(*rows))
     table.append(table.create(), files, Transaction("test", 1))
     return [str(file.date) for file in files]
 
 
-def numbers(spark: SparkSession, table: StoredTable, **options: object) -> list[int]:
-    return sorted(row["id"] for row in table.read(spark, **options).collect())  # type: ignore[arg-type]  # any option
+def numbers(table: StoredTable, log: DeltaTable | None = None) -> list[int]:
+    return sorted(table.rows(log)["id"].to_pylist())
 
 
-def test_rows_are_read_once_they_are_committed_and_by_their_dates(
-    spark: SparkSession, table: StoredTable
-) -> None:
-    assert numbers(spark, table) == []
-    assert write(spark, table, (1, FIRST), (2, SECOND), (3, SECOND)) == ["2026-03-01", "2026-03-02"]
-    table.write(spark.createDataFrame([(4, FIRST, FIRST.date())], COLUMNS))
-    assert numbers(spark, table) == [1, 2, 3]
-    assert numbers(spark, table, dates={SECOND.date()}) == [2, 3]
-    assert numbers(spark, table, dates=set()) == []
-    assert table.read(spark).schema.names == COLUMNS.names
-    assert [row["date"] for row in table.read(spark).orderBy("id").collect()] == [
-        FIRST.date(),
-        SECOND.date(),
-        SECOND.date(),
-    ]
+def test_rows_are_read_once_they_are_committed(table: StoredTable) -> None:
+    assert numbers(table) == []
+    assert write(table, (1, FIRST), (2, SECOND), (3, SECOND)) == ["2026-03-01", "2026-03-02"]
+    table.write_table(rows_of((4, FIRST)))
+    assert numbers(table) == [1, 2, 3]
+    assert len(table.paths()) == 2
+    (path,) = table.paths({SECOND.date()})
+    assert "date=2026-03-02" in path
+    assert table.paths(set()) == []
+    rows = table.rows().sort_by("id")
+    assert rows.schema == COLUMNS
+    assert rows["date"].to_pylist() == [FIRST.date(), SECOND.date(), SECOND.date()]
 
 
-def test_a_log_that_is_open_gives_the_rows_of_its_version(spark: SparkSession, table: StoredTable) -> None:
-    write(spark, table, (1, FIRST))
+def test_a_log_that_is_open_gives_the_rows_of_its_version(table: StoredTable) -> None:
+    write(table, (1, FIRST))
     log = table.log()
-    write(spark, table, (2, FIRST))
-    assert numbers(spark, table, log=log) == [1]
-    assert numbers(spark, table) == [1, 2]
+    write(table, (2, FIRST))
+    assert numbers(table, log=log) == [1]
+    assert numbers(table) == [1, 2]
 
 
-def test_files_without_rows_are_not_committed(spark: SparkSession, table: StoredTable) -> None:
-    undated = StoredTable(f"{table.path}-undated", COLUMNS)
-    assert undated.write(spark.createDataFrame([], COLUMNS)) == []
-    assert list(Path(undated.path).glob("*/*.parquet")) != []
-
-
-def test_a_file_knows_its_rows_and_its_size(spark: SparkSession, table: StoredTable) -> None:
-    (file,) = table.write(spark.createDataFrame([(1, FIRST, FIRST.date())] * 3, COLUMNS).coalesce(1))
+def test_a_file_knows_its_rows_and_its_size(table: StoredTable) -> None:
+    (file,) = table.write_table(rows_of(*[(1, FIRST)] * 3))
     status = os.stat(os.path.join(table.path, file.path))
     assert (file.rows, file.size, file.modified) == (3, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
-def test_rows_are_written_without_spark(spark: SparkSession, table: StoredTable) -> None:
+def test_there_is_a_file_for_each_date_and_none_without_rows(table: StoredTable) -> None:
     rows = pa.table({"id": [3, 2, 1], "at": [FIRST, SECOND, FIRST], "other": [0, 0, 0]})
     files = table.write_table(rows)
     assert [(file.date, file.rows) for file in files] == [("2026-03-01", 2), ("2026-03-02", 1)]
-    found = table.read_files(spark, [table.path_of(file.path) for file in files]).collect()
-    assert sorted((row["id"], row["at"].replace(tzinfo=UTC), row["date"]) for row in found) == [
-        (1, FIRST, FIRST.date()),
-        (2, SECOND, SECOND.date()),
-        (3, FIRST, FIRST.date()),
+    table.append(table.create(), files, Transaction("test", 1))
+    assert table.rows().sort_by("id").to_pylist() == [
+        {"id": 1, "at": FIRST, "date": FIRST.date()},
+        {"id": 2, "at": SECOND, "date": SECOND.date()},
+        {"id": 3, "at": FIRST, "date": FIRST.date()},
     ]
-    undated = StoredTable(f"{table.path}-undated", StructType([StructField("id", LongType(), False)]))
+    undated = StoredTable(f"{table.path}-undated", pa.schema([pa.field("id", pa.int64(), nullable=False)]))
     assert [file.rows for file in undated.write_table(rows)] == [3]
     assert undated.write_table(rows.slice(0, 0)) == []
     with pytest.raises(ValueError, match="id"):
         undated.write_table(pa.table({"id": pa.array([None], pa.int64())}))
 
 
-def test_if_writing_fails_no_file_is_left(spark: SparkSession, table: StoredTable) -> None:
+def test_if_writing_fails_no_file_is_left(table: StoredTable) -> None:
     table.create()
     before = sorted(Path(table.path).iterdir())
-    broken = spark.createDataFrame([(1, FIRST, FIRST.date())], COLUMNS).selectExpr(
-        "bigint(raise_error('on purpose')) AS id", "at", "date"
-    )
-    with pytest.raises(Exception, match="on purpose"):
-        table.write(broken)
     with pytest.raises(ValueError, match="Failed to parse string: 'x'"):
         table.write_table(
             pa.table({"id": [1, 2], "at": [FIRST, SECOND]}).set_column(0, "id", pa.array(["1", "x"]))
@@ -124,9 +110,7 @@ def test_the_folders_with_the_token_of_a_table_can_be_removed(table: StoredTable
 
 
 def test_rows_in_an_order_are_in_one_file_with_nulls_first(tmp_path: Path) -> None:
-    table = StoredTable(
-        f"{tmp_path}/table", StructType([StructField("id", LongType()), StructField("at", TimestampType())])
-    )
+    table = StoredTable(f"{tmp_path}/table", pa.schema([("id", pa.int64()), ("at", INSTANT)]))
     rows = [(2, SECOND), (None, SECOND), (2, None), (1, FIRST), (2, FIRST)]
     unordered = pa.table({"at": [at for _, at in rows], "id": [number for number, _ in rows]})
     (file,) = table.write_in_order(unordered, ("id", "at"))
@@ -162,25 +146,25 @@ def test_a_transaction_is_known_from_a_checkpoint_of_the_log(table: StoredTable)
 
 def evolved(table: StoredTable) -> StoredTable:
     """The table as a later version declares it: with one more column."""
-    return StoredTable(table.path, StructType([*COLUMNS, StructField("more", LongType())]), dated_by="at")
+    return StoredTable(table.path, COLUMNS.append(pa.field("more", pa.int64())), dated_by="at")
 
 
 def test_a_table_that_lacks_a_column_is_read_with_nulls_and_gets_the_column_when_it_is_written(
-    spark: SparkSession, table: StoredTable
+    table: StoredTable,
 ) -> None:
-    write(spark, table, (1, FIRST))
+    write(table, (1, FIRST))
     newer = evolved(table)
-    assert [row["more"] for row in newer.read(spark).collect()] == [None]
+    assert newer.rows()["more"].to_pylist() == [None]
     assert newer.log().version() == 1
     files = newer.write_table(pa.table({"id": [2], "at": [FIRST], "more": [7]}))
     newer.append(newer.create(), files, Transaction("test", 2))
     assert newer.create().version() == 3
-    rows = newer.read(spark).orderBy("id").collect()
+    rows = newer.rows().sort_by("id").to_pylist()
     assert [(row["id"], row["more"]) for row in rows] == [(1, None), (2, 7)]
     others = DeltaTable(Path(table.path).as_uri()).to_pyarrow_table(columns=["id", "more"]).sort_by("id")
     assert others.to_pylist() == [{"id": 1, "more": None}, {"id": 2, "more": 7}]
     newer.log().optimize.compact()
-    assert [row["more"] for row in newer.read(spark).orderBy("id").collect()] == [None, 7]
+    assert newer.rows().sort_by("id")["more"].to_pylist() == [None, 7]
 
 
 def test_of_two_processes_that_add_a_column_one_adds_it(
@@ -196,18 +180,18 @@ def test_of_two_processes_that_add_a_column_one_adds_it(
 
 
 def test_a_table_with_a_column_of_a_newer_version_is_read_and_written_without_it(
-    spark: SparkSession, table: StoredTable
+    table: StoredTable,
 ) -> None:
     evolved(table).create()
-    write(spark, table, (1, FIRST))
-    assert table.read(spark).columns == COLUMNS.names
-    assert evolved(table).read(spark).collect()[0]["more"] is None
+    write(table, (1, FIRST))
+    assert table.rows().schema == COLUMNS
+    assert evolved(table).rows()["more"].to_pylist() == [None]
 
 
 def test_a_small_table_that_lacks_a_column_has_nulls(tmp_path: Path) -> None:
-    older = StoredTable(f"{tmp_path}/table", StructType([StructField("id", LongType())]))
+    older = StoredTable(f"{tmp_path}/table", pa.schema([("id", pa.int64())]))
     older.replace(older.write_rows([{"id": 1}]), Transaction("run", 1))
-    newer = StoredTable(older.path, StructType([*older.schema, StructField("more", LongType())]))
+    newer = StoredTable(older.path, older.columns.append(pa.field("more", pa.int64())))
     assert newer.rows().to_pylist() == [{"id": 1, "more": None}]
     newer.replace(newer.write_rows([{"id": 2, "more": 3}]), Transaction("run", 2))
     assert newer.rows().to_pylist() == [{"id": 2, "more": 3}]
@@ -215,12 +199,12 @@ def test_a_small_table_that_lacks_a_column_has_nulls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [StructField("id", TimestampType()), StructField("more", LongType(), nullable=False)], ids=str
+    "other", [pa.field("id", INSTANT), pa.field("more", pa.int64(), nullable=False)], ids=str
 )
-def test_a_table_whose_columns_do_not_fit_is_refused(table: StoredTable, other: StructField) -> None:
+def test_a_table_whose_columns_do_not_fit_is_refused(table: StoredTable, other: pa.Field) -> None:
     table.create()
     columns = [field for field in COLUMNS if field.name != other.name]
-    changed = StoredTable(table.path, StructType([*columns, other]), dated_by="at")
+    changed = StoredTable(table.path, pa.schema([*columns, other]), dated_by="at")
     with pytest.raises(
         PipelineError, match="another version of purgatory wrote this table, with the columns id, at"
     ):
@@ -232,8 +216,8 @@ def test_a_table_whose_columns_do_not_fit_is_refused(table: StoredTable, other: 
         table.log()
 
 
-def test_an_earlier_version_of_a_table_can_be_read(spark: SparkSession, table: StoredTable) -> None:
-    write(spark, table, (1, FIRST))
+def test_an_earlier_version_of_a_table_can_be_read(table: StoredTable) -> None:
+    write(table, (1, FIRST))
     table.replace([], Transaction("run", 1))
-    assert numbers(spark, table) == []
+    assert numbers(table) == []
     assert DeltaTable(Path(table.path).as_uri(), version=1).to_pyarrow_table().num_rows == 1

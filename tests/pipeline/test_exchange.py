@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS, OPERATIONS
 from purgatory.pipeline import exchange
-from purgatory.pipeline.exchange import Part, condense, gather, hashes, merge
-from purgatory.pipeline.transforms.instants import MINUTE_US
+from purgatory.pipeline.exchange import Part, columns, condense, dealt, gather, map_files, merge, rows_of
+from purgatory.pipeline.sql import MINUTE_US
 from tests.pipeline.journals import ROWS, add_segment, operation
 
 
@@ -31,9 +29,11 @@ def summed(counts: pa.Table) -> pa.Table:
     return sums.rename_columns([*names, "count"])
 
 
-KINDS: Final = Part("kinds", OPERATIONS, ("purgatory", "kind"), counted, ("kind", "purgatory"), summed)
-TRIES: Final = Part("tries", OPERATIONS, ("tries",), counted, ("tries",), summed)
-KEYS: Final = Part("keys", CHECKS, ("key",), counted, ("key",), summed)
+KINDS: Final = Part(
+    "kinds", OPERATIONS, columns(OPERATIONS, "purgatory", "kind"), counted, ("kind", "purgatory"), summed
+)
+TRIES: Final = Part("tries", OPERATIONS, columns(OPERATIONS, "tries"), counted, ("tries",), summed)
+KEYS: Final = Part("keys", CHECKS, columns(CHECKS, "key"), counted, ("key",), summed)
 
 
 def counts(table: pa.Table) -> dict[tuple[object, ...], int]:
@@ -65,10 +65,10 @@ def test_each_group_is_merged_by_one_task(
     journal: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchange, "_CHUNK", 30)
-    files = [(table, path) for table, paths in journal.items() for path in paths]
+    tables = {path: table for table, paths in journal.items() for path in paths}
     parts = [KINDS, TRIES, KEYS]
     # Each of three tasks reads one file.
-    exchanged = [each for file in files for each in condense(parts, 4, [file])]
+    exchanged = [each for path in tables for each in condense(parts, 4, tables, rows_of, [path])]
     assert {task for task, _ in exchanged} == {0, 1, 2, 3}
     found: dict[str, list[pa.Table]] = {part.name: [] for part in parts}
     for own in range(4):
@@ -95,27 +95,34 @@ def test_without_files_a_part_has_its_columns_and_no_rows(spark: SparkSession) -
     assert (found.column_names, found.num_rows) == (["tries", "count"], 0)
 
 
-def test_equal_rows_have_equal_hashes_in_every_process() -> None:
-    rows = pa.table({"text": ["a", "b", "a", "a"], "number": [1, 1, 2, 1]})
-    found = hashes(rows).tolist()
-    assert found[0] == found[3]
-    assert len(set(found)) == 3
-    # Computed by another process.
-    assert found[0] == 10877164455331566820
-
-
-def test_texts_with_one_crc32_have_different_hashes() -> None:
-    assert len(set(hashes(pa.table({"node": ["plumless", "buckeroo"]})).tolist())) == 2
-
-
-def test_hashes_do_not_depend_on_how_rows_are_chunked() -> None:
-    rows = pa.table({"text": ["a", "b", "c"], "number": [-1, 1 << 62, 3]})
-    chunked = pa.concat_tables([rows.slice(2), rows.slice(0, 2)])
-    assert hashes(chunked).tolist() == np.roll(hashes(rows), 1).tolist()
-
-
 def test_minutes_are_spread_over_the_tasks() -> None:
     minutes = pa.table({"minute_us": [number * MINUTE_US for number in range(8000)]})
-    of_task = Counter((hashes(minutes) % 8).tolist())
+    part = Part("minutes", "minutes", minutes.schema, lambda rows: rows, ("minute_us",), lambda rows: rows)
+    exchanged = condense([part], 8, {"path": "minutes"}, lambda path, columns: iter([minutes]), ["path"])
+    of_task = {task: rows.num_rows for task, (_, rows) in exchanged}
     assert len(of_task) == 8
     assert min(of_task.values()) > 800
+    assert sum(of_task.values()) == 8000
+
+
+def test_each_file_is_read_whole(spark: SparkSession, journal: dict[str, list[str]]) -> None:
+    schema = columns(OPERATIONS, "kind", "tries")
+    found = map_files(spark.sparkContext, journal[OPERATIONS], schema, numbered)
+    assert sorted(found["rows"].to_pylist()) == [0, 30, 70]
+    assert map_files(spark.sparkContext, [], schema, numbered)["rows"].to_pylist() == [0]
+
+
+def numbered(rows: pa.Table) -> pa.Table:
+    assert rows.schema == columns(OPERATIONS, "kind", "tries")
+    return pa.table({"rows": [rows.num_rows]})
+
+
+def test_each_task_gets_large_and_small_files(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tasks(sizes: dict[str, int]) -> list[list[str]]:
+        return dealt(spark.sparkContext, sizes).collect()
+
+    assert tasks({"a": 1, "b": 9, "c": 3, "d": 5}) == [["b", "c"], ["d", "a"]]
+    assert tasks({"a": 1}) == [["a"]]
+    assert tasks({}) == [[]]
+    monkeypatch.setattr(exchange, "_TASK_SIZE", 6)
+    assert len(tasks({"a": 1, "b": 9, "c": 3, "d": 5})) == 3

@@ -16,9 +16,10 @@ from purgatory.journal.schema import OPERATIONS
 from purgatory.pipeline import intake
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile, StoredTable
-from purgatory.pipeline.intake import Intake, Positions, ReadSegment, take_in
+from purgatory.pipeline.intake import Intake, ReadSegment, take_in
 from purgatory.pipeline.listing import digest_of
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
+from purgatory.pipeline.transforms.duplicates import Positions
 from purgatory.pipeline.transforms.segments import content_of, rows_in
 from tests.pipeline.journals import NOON, Row, add_segment, operation, segment
 

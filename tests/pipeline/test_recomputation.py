@@ -207,8 +207,8 @@ def test_each_recorded_row_is_accounted_for(recomputed: Recomputed) -> None:
     )
 
 
-def test_the_incomplete_minutes_are_those_of_the_gaps(spark: SparkSession, recomputed: Recomputed) -> None:
-    found = recomputed.dataset.read_derived(spark, GAP_MINUTES).orderBy("minute").collect()
+def test_the_incomplete_minutes_are_those_of_the_gaps(recomputed: Recomputed) -> None:
+    found = recomputed.dataset.derived(GAP_MINUTES).rows().to_pylist()
     assert [row["minute"].timestamp() for row in found] == [
         each.timestamp() for each in recomputed.incomplete
     ]
@@ -223,7 +223,8 @@ def test_the_curves_are_those_of_another_engine(spark: SparkSession, recomputed:
     with duckdb.connect() as connection:
         connection.execute(KAPLAN_MEIER.format(clean=recomputed.clean, hot_keys=hot_keys, z=z))
         right = connection.fetchall()
-    found = recomputed.dataset.read_derived(spark, CURVES).select(*COUNTS, *ESTIMATES).collect()
+    curves = recomputed.dataset.derived(CURVES).rows().select([*COUNTS, *ESTIMATES])
+    found = [tuple(row.values()) for row in curves.to_pylist()]
     assert len(found) == len(right) > 3_000
     for own, other in zip(sorted(found, key=place), sorted(right, key=place), strict=True):
         assert own[: len(COUNTS)] == other[: len(COUNTS)]
@@ -247,7 +248,7 @@ def test_the_replayed_settings_are_those_of_a_model_without_a_wheel(
     wheels: dict[tuple[str, str], list[Wait]] = {}
     for node, purgatory, entered, deadline, left in rows:
         wheels.setdefault((node, purgatory), []).append((entered, deadline, left))
-    found = recomputed.dataset.read_derived(spark, SETTINGS).collect()
+    found = recomputed.dataset.derived(SETTINGS).rows().to_pylist()
     assert len(found) == 2 * 5
     for row in found:
         setting = Setting(row["tick_us"], row["wheel_size"])

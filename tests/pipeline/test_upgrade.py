@@ -58,9 +58,9 @@ def test_a_journal_of_0_1_0_is_read(spark: SparkSession, journal: Path, tmp_path
 def test_a_dataset_of_0_1_0_is_read_and_takes_new_segments(
     spark: SparkSession, journal: Path, dataset: Dataset
 ) -> None:
-    before = dataset.read_operations(spark).count()
+    before = dataset.table(OPERATIONS_TABLE).rows().num_rows
     assert before == OPERATIONS_IN_IT
-    assert set(dataset.read_run(spark, SUMMARY_TABLES)) == {table.name for table in SUMMARY_TABLES}
+    assert set(dataset.logs_of_run(SUMMARY_TABLES)) == set(SUMMARY_TABLES)
     # What it has read is not read again, wherever the journal is now.
     assert not any(each.added.rows for each in compacted(spark, journal, dataset))
     # The same rows in another file, and a new one.
@@ -70,7 +70,7 @@ def test_a_dataset_of_0_1_0_is_read_and_takes_new_segments(
     add_segment(journal, "new", [operation(1)])
     again, *_ = compacted(spark, journal, dataset)
     assert (again.added.kept, again.added.duplicates) == (1, OPERATIONS_IN_IT)
-    assert dataset.read_operations(spark).count() == before + 1
+    assert dataset.table(OPERATIONS_TABLE).rows().num_rows == before + 1
 
 
 def test_prune_deletes_nothing_of_which_0_1_0_has_not_recorded_the_path(
@@ -151,7 +151,7 @@ def test_a_version_with_a_column_and_an_outcome_more_reads_what_0_1_0_wrote(
     minutes = DeltaTable(dataset.derived(MINUTES).path).to_pyarrow_table()
     assert sum(minutes["shed"].to_pylist()) == 1
     # This version reads the dataset without the column.
-    assert dataset.read_operations(spark).count() == OPERATIONS_IN_IT + 1
+    assert dataset.table(OPERATIONS_TABLE).rows().num_rows == OPERATIONS_IN_IT + 1
 
 
 def test_an_outcome_of_a_later_version_is_in_the_quarantine(spark: SparkSession, tmp_path: Path) -> None:

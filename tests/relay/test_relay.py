@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
@@ -202,6 +203,24 @@ async def test_a_signal_of_a_key_without_an_encoding_is_refused(pair: Pair) -> N
         pair.waiter.purgatory.try_complete_else_watch(Gate(), ["tea", True])
     assert pair.waiter.purgatory.statistics().pending == 0
     assert pair.writer.relay.statistics().signals == 0
+
+
+@pytest.mark.parametrize("call", ["signal", "signalled"])
+async def test_a_signal_from_another_thread_is_refused_before_anything_is_sent(pair: Pair, call: str) -> None:
+    relay = pair.writer.relay
+
+    def signal() -> None:
+        if call == "signal":
+            relay.signal("tea")
+        else:
+            asyncio.run(relay.signalled("tea"))
+
+    with (
+        ThreadPoolExecutor(1) as thread,
+        pytest.raises(RuntimeError, match=r"call_soon_threadsafe\(relay\.signal, key\)"),
+    ):
+        thread.submit(signal).result()
+    assert relay.statistics().signals == 0
 
 
 async def test_a_hook_that_raises_does_not_keep_the_signal_from_others(pair: Pair) -> None:

@@ -296,6 +296,17 @@ async def test_a_stream_ends_when_there_is_nothing_more_to_come(log: Log) -> Non
     assert again.status == 204
 
 
+async def test_the_response_that_says_that_nothing_is_to_come_has_the_headers_of_the_stream(
+    purgatory: Purgatory,
+) -> None:
+    stream = EventStream(purgatory, lambda last: None, ["log"], events, {"Vary": "Cookie"})
+    stream.set_cookie("session", "7")
+    client = StreamClient()
+    await client.request(stream)
+    assert client.status == 204
+    assert client.headers.keys() == {b"cache-control", b"x-accel-buffering", b"vary", b"set-cookie"}
+
+
 async def test_an_event_without_data_moves_the_position_only(log: Log) -> None:
     def without_data(page: tuple[int, list[str]]) -> list[ServerSentEvent]:
         offset, records = page
@@ -427,6 +438,19 @@ def fastapi_app(stream: Callable[[], EventStream]) -> ASGIApp:
         return stream()
 
     return app
+
+
+async def test_a_stream_is_the_response_class_of_a_route(log: Log) -> None:
+    app = FastAPI()
+
+    @app.get("/", response_class=EventStream)
+    async def follow() -> EventStream:
+        return log.stream()
+
+    (media_types,) = [
+        response["content"] for response in app.openapi()["paths"]["/"]["get"]["responses"].values()
+    ]
+    assert list(media_types) == ["text/event-stream"]
 
 
 Application = Callable[[Callable[[], EventStream]], ASGIApp]

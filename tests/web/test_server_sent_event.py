@@ -71,7 +71,7 @@ def test_what_is_no_text_is_refused_before_it_is_sent(arguments: tuple[Any, ...]
         ServerSentEvent(*arguments)
 
 
-@pytest.mark.parametrize("retry", [-1.0, inf, nan])
+@pytest.mark.parametrize("retry", [-1.0, inf, nan, 1e306])
 def test_a_retry_that_clients_would_ignore_is_refused(retry: float) -> None:
     with pytest.raises(ValueError, match="retry of an event must be finite and not negative"):
         ServerSentEvent("7", retry=retry)

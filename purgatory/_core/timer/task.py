@@ -22,8 +22,7 @@ class TimerTask:
 
     __slots__ = ("_bucket", "_deadline", "_expiration", "_next", "_previous", "_tries")
 
-    # How often an operation was tried. It is a field of this class, because only here does the compiler leave
-    # four bytes free.
+    # How often an operation was tried. It is here because only this class has four bytes free.
     _tries: i32
 
     # __new__ sets it, so that __init__ can tell a new task from one that a wheel refers to.

@@ -197,7 +197,7 @@ class Timer:
     def _place(self, task: TimerTask, now: float, when: float, deadline: float) -> bool:
         """Put `task` into the slot of the tick to which `when` rounds up, and give it the deadline.
 
-        False, and no more than a removal from its slot, when that tick is over.
+        False when that tick is over. Then the task is in no slot.
         """
         if now >= self._fresh_until:
             self._catch_up()
@@ -206,9 +206,8 @@ class Timer:
             self._wheel.free(task)
             task._deadline = deadline
             return True
-        # Deadlines round up to a tick. (The pipeline's replay does the same in whole microseconds, and
-        # tests/pipeline/replay/test_against_the_timer.py compares the two.) The division can be off by one,
-        # but the start of a tick is the sum that `_tick_at` and `_arm` use.
+        # Deadlines round up to a tick. (The pipeline's replay does so, too. A test of it compares the two.)
+        # The division can be off by one, but the start of a tick is the sum that `_tick_at` and `_arm` use.
         expiration = int(ticks)
         if self._origin + expiration * self._tick < when:
             expiration += 1
@@ -324,6 +323,10 @@ class Timer:
             # The loop rounds down, and would wake the timer again and again until the tick starts.
             when = math.ceil(when * 1000 - 1e-6) / 1000
         handle = self._loop.call_at(when, self._ring)
+        if self._armed < tick:
+            # In that call, a finalizer has armed it for an earlier tick, or has stopped it.
+            handle.cancel()
+            return
         armed = self._handle
         self._handle = handle
         self._armed = tick
@@ -385,9 +388,8 @@ def _not_started() -> float:
 def _counts_whole_milliseconds(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether the loop's time is the monotonic clock cut to milliseconds, as uvloop's is.
 
-    A timeout that counts from a time cut to milliseconds ends up to one millisecond early. That happens in
-    Kafka. So the start of a wait is read from the clock itself, and the loop's time, which lags behind,
-    decides when the wait is over.
+    A timeout that counts from a time cut to milliseconds ends up to one millisecond early, as in Kafka. So a
+    wait starts at the time of the clock itself. It is over by the loop's time, which lags behind.
     """
     # A loop that is made by hand may show any time by chance.
     other = isinstance(loop, asyncio.AbstractEventLoop) and not isinstance(loop, asyncio.BaseEventLoop)

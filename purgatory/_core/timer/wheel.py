@@ -73,8 +73,8 @@ class TimingWheel:
         self._now = start
         self._levels = [Level(0, 1, wheel_size)]
         self._tasks = 0
-        # Callers that add many tasks at a time mostly give them the same timeout. The bucket of the latest
-        # task serves them all until time passes and the windows of the levels move.
+        # Callers mostly give many tasks in a row one timeout. The bucket of the latest task serves them all
+        # until time passes and the windows of the levels move.
         self._latest_expiration = -1
         self._latest_bucket: Bucket | None = None
 
@@ -210,8 +210,7 @@ class TimingWheel:
         it, the wheel's `now` is where the work stopped, and the next call goes on from there. A limit of 0
         advances as far as no task has to move.
 
-        Raises ValueError when `now` is in the past or the limit is negative, TypeError when `now` is not an
-        int.
+        Raises ValueError for a `now` in the past or a negative limit, TypeError for a `now` that is no int.
         """
         if not isinstance(now, int):
             raise TypeError(f"now must be a whole number of ticks, not {now!r}")
@@ -269,15 +268,14 @@ class TimingWheel:
                 if target is None or last._expiration != expiration:
                     expiration = last._expiration
                     target = self._bucket_for(expiration)
-                self._move_to_front(last, target)
+                self._move_to_front(last, bucket, target)
                 moved += 1
         return moved
 
     def pop(self) -> TimerTask | None:
         """Take out the first task of the slot of level 0 that starts now. Returns it, or None.
 
-        It is due. Or it has got a later expiration meanwhile, and is in the slot of that now. Call this when
-        `sink` has nothing left to move.
+        Either it is due, or it has a later expiration by now, and has moved on. Call this after `sink`.
         """
         bucket = self._levels[0].buckets[self._now % self._size]
         task = None if bucket is None else bucket.first
@@ -285,14 +283,15 @@ class TimingWheel:
             if task._expiration <= self._now:
                 self.remove(task)
             else:
-                self._move_to_front(task, self._bucket_for(task._expiration))
+                self._move_to_front(task, task._bucket, self._bucket_for(task._expiration))
         return task
 
-    def _move_to_front(self, task: TimerTask, target: Bucket) -> None:
-        """Move `task` in front of the tasks of `target`."""
-        if not self.remove(task):
-            # `target` was made just now, and the garbage collector has run a finalizer that removed the task.
+    def _move_to_front(self, task: TimerTask, source: Bucket | None, target: Bucket) -> None:
+        """Move `task` from `source` in front of the tasks of `target`."""
+        if task._bucket is not source:
+            # `target` was made just now, and the collector has run a finalizer that took the task away.
             return
+        self.remove(task)
         first = target.first
         if first is None:
             target.level.occupied ^= target.bit

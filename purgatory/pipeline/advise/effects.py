@@ -2,14 +2,77 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from typing import Final
+
+import pyarrow as pa
 
 from purgatory.pipeline.advise.survival import Z
+from purgatory.pipeline.sql import select
+
+_EFFECTS: Final = f"""
+WITH points AS (
+    SELECT
+        rows.*, timeout_us,
+        waited_us <= timeout_us AS reached,
+        -- Expired operations were at risk, so the curve is above zero there.
+        waited_us < timeout_us AND expired > 0 AS reopens,
+        expired / survival AS per_survivor
+    FROM rows JOIN (SELECT DISTINCT * FROM timeouts) AS asked
+        ON rows.purgatory = asked.purgatory AND rows.kind = asked.kind
+        AND rows.key IS NOT DISTINCT FROM asked.key
+),
+found AS (
+    SELECT
+        purgatory, kind, key, timeout_us,
+        arg_max(points, waited_us) FILTER (reached) AS last,
+        -- The curve falls, so an upper bound holds for all longer waits, too.
+        arg_max(survival_high, waited_us) FILTER (reached AND survival_high IS NOT NULL) AS bound,
+        timeout_us <= max(waited_us) AS followed,
+        coalesce(sum(completed::DOUBLE) FILTER (NOT reached), 0) AS cut_off,
+        coalesce(sum(ended * (waited_us - timeout_us)::DOUBLE) FILTER (NOT reached), 0) AS spared_us,
+        coalesce(sum(expired::DOUBLE) FILTER (reopens), 0) AS reopened,
+        coalesce(sum(per_survivor) FILTER (reopens), 0) AS survivors,
+        coalesce(sum(per_survivor * mean_wait_us) FILTER (reopens), 0) AS survivors_waited_us,
+        min(log_variance) FILTER (reopens) AS first_variance
+    FROM points GROUP BY purgatory, kind, key, timeout_us
+),
+estimated AS (
+    SELECT
+        *,
+        followed OR reopened = 0 AS known,
+        coalesce(last.survival, 1) AS survival,
+        -- Where the curve is zero, all n operations at risk have completed at once. If each completes with a
+        -- probability below the n-th root of 2.5 %, the probability of this is below 2.5 %. So 1 minus this
+        -- root is the upper bound of the curve.
+        if(last.survival = 0, 1 - pow(0.025, 1 / last.at_risk), NULL) AS of_zero,
+        coalesce(least(bound, of_zero), 1) AS highest,
+        if(followed, coalesce(last.survival_low, last.survival, 1), 0) AS lowest,
+        coalesce(last.mean_wait_us, 0)
+            + (timeout_us - coalesce(last.waited_us, 0)) * coalesce(last.survival, 1) AS mean_wait_us,
+        -- The number of continued operations that would still not have completed. Its uncertainty grows with
+        -- the distance from the wait of the expired operation to this timeout. So all operations get the
+        -- interval of the operations that expired first.
+        coalesce(last.survival, 1) * survivors AS remaining,
+        last.log_variance - first_variance AS variance,
+        exp({Z} * sqrt(if(variance < 0, 0, variance))) AS factor,
+        least(coalesce(remaining * factor, highest * survivors), reopened) AS most_remaining
+    FROM found
+)
+SELECT
+    purgatory, kind, key, timeout_us,
+    1 - survival AS completes, 1 - highest AS completes_low, 1 - lowest AS completes_high,
+    if(known, reopened - remaining - cut_off, NULL) AS more_completed,
+    if(known, reopened - most_remaining - cut_off, NULL) AS more_completed_low,
+    if(known, reopened - coalesce(remaining / factor, remaining) - cut_off, NULL) AS more_completed_high,
+    if(known, spared_us - mean_wait_us * survivors + survivors_waited_us, NULL) AS waited_less_us
+FROM estimated
+"""
 
 
-def effects(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
-    """Find out what each of the given timeouts would do. `timeouts` has ``stratum`` and ``timeout_us``.
+def effects(timeouts: pa.Table, curves: pa.Table) -> pa.Table:
+    """Find out what each of the given timeouts would do.
+
+    `timeouts` has ``purgatory``, ``kind``, ``key`` and ``timeout_us``.
 
     ``completes``, ``completes_low``, ``completes_high``
         the share that completes within the timeout, and its 95 % confidence interval. The upper bound is 1 if
@@ -26,69 +89,4 @@ def effects(curves: DataFrame, timeouts: DataFrame) -> DataFrame:
     were. Nothing is extrapolated: if some operations would have continued beyond the longest wait, the effect
     is null.
     """
-    wait, timeout = F.col("waited_us"), F.col("timeout_us")
-    reached = wait <= timeout
-    # Expired operations were at risk, so the curve is above zero there.
-    reopened = (wait < timeout) & (F.col("expired") > 0)
-    per_survivor = F.col("expired") / F.col("survival")
-    # Waits are unique within a curve, so the greatest of these structs has the longest wait.
-    last = F.struct("waited_us", "at_risk", "survival", "survival_low", "mean_wait_us", "log_variance")
-    bounded = F.struct("waited_us", "survival_high")
-    found = (
-        curves.join(F.broadcast(timeouts.distinct()), "stratum")
-        .groupBy("stratum", "timeout_us")
-        .agg(
-            F.max(F.when(reached, last)).alias("last"),
-            # The curve falls, so an upper bound holds for all longer waits, too.
-            F.max(F.when(reached & F.col("survival_high").isNotNull(), bounded)).alias("bounded"),
-            F.max(wait).alias("followed_us"),
-            _sum_where(~reached, F.col("completed")).alias("cut_off"),
-            _sum_where(~reached, F.col("ended") * (wait - timeout)).alias("spared_us"),
-            _sum_where(reopened, F.col("expired")).alias("reopened"),
-            _sum_where(reopened, per_survivor).alias("survivors"),
-            _sum_where(reopened, per_survivor * F.col("mean_wait_us")).alias("survivors_waited_us"),
-            F.min(F.when(reopened, F.col("log_variance"))).alias("first_variance"),
-        )
-        .withColumn("survival", F.coalesce("last.survival", F.lit(1.0)))
-        # Where the curve is zero, all n operations at risk have completed at once. If each completes with a
-        # probability below the n-th root of 2.5 %, the probability of this is below 2.5 %. So 1 minus this
-        # root is the upper bound of the curve.
-        .withColumn(
-            "of_zero", F.when(F.col("survival") == 0, 1 - F.pow(F.lit(0.025), 1 / F.col("last.at_risk")))
-        )
-        .withColumn("highest", F.coalesce(F.least("bounded.survival_high", "of_zero"), F.lit(1.0)))
-        .withColumn(
-            "mean_wait_us",
-            F.coalesce("last.mean_wait_us", F.lit(0.0))
-            + (timeout - F.coalesce("last.waited_us", F.lit(0))) * F.col("survival"),
-        )
-    )
-    followed = timeout <= F.col("followed_us")
-    lowest = F.when(followed, F.coalesce("last.survival_low", "survival")).otherwise(0.0)
-    # The number of continued operations that would still not have completed. Its uncertainty grows with the
-    # distance from the wait of the expired operation to this timeout. So all operations get the interval of
-    # the operations that expired first.
-    left = F.col("survival") * F.col("survivors")
-    factor = F.exp(Z * F.sqrt(F.col("last.log_variance") - F.col("first_variance")))
-    most_left = F.coalesce(left * factor, F.col("highest") * F.col("survivors"))
-    known = followed | (F.col("reopened") == 0)
-    changes = {
-        "more_completed": F.col("reopened") - left - F.col("cut_off"),
-        "more_completed_low": F.col("reopened") - F.least(most_left, "reopened") - F.col("cut_off"),
-        "more_completed_high": F.col("reopened") - F.coalesce(left / factor, left) - F.col("cut_off"),
-        "waited_less_us": F.col("spared_us")
-        - F.col("mean_wait_us") * F.col("survivors")
-        + F.col("survivors_waited_us"),
-    }
-    return found.select(
-        "stratum",
-        "timeout_us",
-        (1 - F.col("survival")).alias("completes"),
-        (1 - F.col("highest")).alias("completes_low"),
-        (1 - lowest).alias("completes_high"),
-        *(F.when(known, change).alias(name) for name, change in changes.items()),
-    )
-
-
-def _sum_where(condition: Column, value: Column) -> Column:
-    return F.sum(F.when(condition, value).otherwise(0).cast("double"))
+    return select(_EFFECTS, curves, timeouts=timeouts)

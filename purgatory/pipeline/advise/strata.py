@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from purgatory.journal.schema import OPERATIONS
+from purgatory.pipeline.exchange import Part, columns
+from purgatory.pipeline.sql import select
+
+# The columns that tell a stratum from others. The key is null for a whole kind.
+STRATUM: Final = ("purgatory", "kind", "key")
+
+# Each operation, once for each stratum that it belongs to: its kind, and its hot keys.
+STRATIFIED: Final = """
+SELECT *, NULL::VARCHAR AS key FROM rows
+UNION ALL
+SELECT * FROM (SELECT *, unnest(list_distinct(keys)) AS key FROM rows) SEMI JOIN hot USING (purgatory, key)
+"""
+_COUNTED: Final = f"""
+SELECT purgatory, kind, key, timeout_us, count(*) AS operations FROM ({STRATIFIED}) GROUP BY ALL
+"""
+_FREQUENT: Final = """
+SELECT purgatory, kind, key, timeout_us, total(operations) AS operations,
+    row_number() OVER (
+        PARTITION BY purgatory, kind, key ORDER BY total(operations) DESC, timeout_us DESC NULLS FIRST
+    ) AS rank
+FROM rows GROUP BY purgatory, kind, key, timeout_us
+QUALIFY rank <= {up_to}
+"""
 
 
-def with_strata(operations: DataFrame, keys: DataFrame) -> DataFrame:
-    """Repeat each operation for each stratum that it belongs to: its kind, and its hot keys.
+def present_timeouts(hot: pa.Table, *, up_to: int) -> Part:
+    """The most frequent timeouts of each stratum, ranked from 1, with the number of their ``operations``.
 
-    `keys` are the hot keys, with the columns purgatory and key; they are few. A ``stratum`` is a struct of
-    purgatory, kind and key; the key is null for the whole kind. (Within a struct, nulls are equal, so strata
-    can be joined.)
+    `hot` has the hot keys: ``purgatory`` and ``key``. Timeouts are null for operations that never expire. If
+    timeouts are equally frequent, the longest timeout comes first.
     """
-    of_kinds = operations.withColumn("key", F.lit(None).cast("string"))
-    of_keys = operations.withColumn("key", F.explode(F.array_distinct("keys"))).join(
-        F.broadcast(keys), ["purgatory", "key"]
+    return Part(
+        "present_timeouts",
+        OPERATIONS,
+        columns(OPERATIONS, "purgatory", "kind", "keys", "timeout_us"),
+        partial(select, _COUNTED, hot=hot),
+        group=STRATUM,
+        merge=partial(select, _FREQUENT.format(up_to=up_to)),
     )
-    return with_stratum(of_kinds.unionByName(of_keys))
-
-
-def with_stratum(frame: DataFrame) -> DataFrame:
-    """Replace the columns purgatory, kind and key by one column ``stratum``."""
-    return frame.withColumn("stratum", F.struct("purgatory", "kind", "key")).drop("purgatory", "kind", "key")
-
-
-def flattened(frame: DataFrame) -> DataFrame:
-    """Replace the column ``stratum`` by the columns purgatory, kind and key."""
-    return frame.select("stratum.*", *(column for column in frame.columns if column != "stratum"))

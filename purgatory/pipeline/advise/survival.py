@@ -14,18 +14,20 @@ Source: Kaplan and Meier, Nonparametric Estimation from Incomplete Observations,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import NormalDist
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
 
-from purgatory.journal.schema import COMPLETED, EXPIRED
-from purgatory.pipeline.transforms.running_sum import running_sum
+from purgatory.journal.schema import OPERATIONS
+from purgatory.pipeline.advise.strata import STRATIFIED, STRATUM
+from purgatory.pipeline.exchange import Part, columns
+from purgatory.pipeline.sql import select
 
-# The curve is computed from sums of logarithms, with an error below this. A share counts as reached if the
-# curve is this close to it.
+# The curve is a product of floats, with an error below this. A share counts as reached if the curve is this
+# close to it.
 EXACTNESS: Final = 1e-9
 
 # The bounds of a 95 % interval are this many standard errors from the estimate.
@@ -34,24 +36,63 @@ Z: Final = NormalDist().inv_cdf(0.975)
 # The curve has settled when only this share of the operations that complete has not completed yet.
 UNSETTLED: Final = 0.001
 
+_COUNTED: Final = f"""
+SELECT
+    purgatory, kind, key, waited_us, count(*) AS ended,
+    count(*) FILTER (outcome = 'completed') AS completed,
+    count(*) FILTER (outcome = 'expired' AND lateness_us IS NOT NULL) AS expired
+FROM ({STRATIFIED}) GROUP BY ALL
+"""
+_CURVES: Final = f"""
+WITH ends AS (
+    SELECT purgatory, kind, key, waited_us,
+        total(ended) AS ended, total(completed) AS completed, total(expired) AS expired
+    FROM rows GROUP BY ALL
+),
+counted AS (
+    SELECT
+        *,
+        (sum(ended) OVER (PARTITION BY purgatory, kind, key ORDER BY waited_us DESC))::BIGINT AS at_risk,
+        (sum(completed) OVER waits)::BIGINT AS completed_running
+    FROM ends WINDOW waits AS (PARTITION BY purgatory, kind, key ORDER BY waited_us)
+),
+estimated AS (
+    SELECT
+        *,
+        product((at_risk - completed) / at_risk) OVER waits AS survival,
+        sum(completed / at_risk / nullif(at_risk - completed, 0)) OVER waits AS variance
+    FROM counted WINDOW waits AS (PARTITION BY purgatory, kind, key ORDER BY waited_us)
+),
+bounded AS (
+    SELECT
+        *,
+        {Z} * sqrt(coalesce(variance, 0)) AS deviations,
+        -- Null where no operation has completed yet, and where all have.
+        nullif(ln(nullif(survival, 0)), 0) AS log,
+        (waited_us - lag(waited_us, 1, 0) OVER waits) * lag(survival, 1, 1.0) OVER waits AS area
+    FROM estimated WINDOW waits AS (PARTITION BY purgatory, kind, key ORDER BY waited_us)
+)
+SELECT
+    purgatory, kind, key, waited_us, at_risk, ended, completed, expired, completed_running, survival,
+    if(survival > 0, coalesce(variance, 0), NULL) AS log_variance,
+    if(survival > 0, coalesce(pow(survival, exp(-deviations / log)), 1), NULL) AS survival_low,
+    if(survival > 0, coalesce(pow(survival, exp(deviations / log)), 1), NULL) AS survival_high,
+    if(survival > 0, greatest(survival - survival * deviations, 0), NULL) AS plain_low,
+    if(survival > 0, least(survival + survival * deviations, 1), NULL) AS plain_high,
+    sum(area) OVER (PARTITION BY purgatory, kind, key ORDER BY waited_us) AS mean_wait_us
+FROM bounded
+"""
 
-def ends(operations: DataFrame) -> DataFrame:
-    """Count the operations of each stratum by their wait.
 
-    Reads ``stratum`` (of any type), ``waited_us``, ``outcome`` and ``lateness_us``. Gives the numbers of
-    operations that ``ended`` with any outcome, that ``completed``, and that ``expired`` by their timeout.
-    Operations that expired because their purgatory closed are not in ``expired``.
-    """
-    return operations.groupBy("stratum", "waited_us").agg(
-        F.count("*").alias("ended"),
-        F.count_if(F.col("outcome") == COMPLETED).alias("completed"),
-        F.count_if((F.col("outcome") == EXPIRED) & F.col("lateness_us").isNotNull()).alias("expired"),
-    )
-
-
-def curves(ends: DataFrame) -> DataFrame:
+def curves(hot: pa.Table, keep: Callable[[pa.Table], pa.Table]) -> Part:
     """Estimate the share that would have waited longer, for each stratum and each wait that occurred.
 
+    `hot` has the hot keys: ``purgatory`` and ``key``. A worker gives `keep` whole curves, and gets the result
+    of the part.
+
+    ``ended``, ``completed``, ``expired``
+        the numbers of operations that ended at this wait with any outcome, that completed, and that expired
+        by their timeout. Operations that expired because their purgatory closed are not in ``expired``
     ``at_risk``
         the number of operations that waited at least this long
     ``survival``
@@ -70,54 +111,23 @@ def curves(ends: DataFrame) -> DataFrame:
         the number of operations that completed by this wait
 
     Where the curve is zero, Greenwood's formula is undefined, and the bounds and the variance are null.
-
-    The product of the estimate is computed as a sum of logarithms, so that no task has to hold a whole
-    stratum.
     """
-    # The operations at risk are all operations that ended at this wait or later: the running sum from the
-    # longest wait.
-    backwards = ends.withColumn("backwards", -F.col("waited_us"))
-    counted = running_sum(
-        backwards, order_by=["backwards"], value_columns=["ended"], within=["stratum"]
-    ).withColumnRenamed("ended_running", "at_risk")
-    remaining = F.col("at_risk") - F.col("completed")
-    # If all operations at risk complete, the logarithm is infinite. That can only happen in the last row.
-    estimated = (
-        _running(
-            counted.withColumn(
-                "log", _unless_last(F.log1p(-F.col("completed") / F.col("at_risk")))
-            ).withColumn("variance", _unless_last(F.col("completed") / F.col("at_risk") / remaining)),
-            "completed",
-            "log",
-            "variance",
-        )
-        .withColumn("before", F.exp(F.col("log_running") - F.col("log")))
-        .withColumn("survival", F.col("before") * remaining / F.col("at_risk"))
-        # The area under the curve is added up by the steps of the curve. So no row needs the row before it.
-        .withColumn("step", F.col("waited_us") * F.col("before") * F.col("completed") / F.col("at_risk"))
-    )
-    deviations = F.lit(Z) * F.sqrt("variance_running")
-    margin = F.col("survival") * deviations
-    power = F.exp(-deviations / F.col("log_running"))
-    return _running(estimated, "step").select(
-        "stratum",
-        "waited_us",
-        "at_risk",
-        "ended",
-        "completed",
-        "expired",
-        "completed_running",
-        "survival",
-        _bound(F.pow("survival", power)).alias("survival_low"),
-        _bound(F.pow("survival", 1 / power)).alias("survival_high"),
-        _bound(F.greatest(F.col("survival") - margin, F.lit(0.0))).alias("plain_low"),
-        _bound(F.least(F.col("survival") + margin, F.lit(1.0))).alias("plain_high"),
-        F.when(F.col("survival") > 0, F.col("variance_running")).alias("log_variance"),
-        (F.col("step_running") + F.col("waited_us") * F.col("survival")).alias("mean_wait_us"),
+    return Part(
+        "curves",
+        OPERATIONS,
+        columns(OPERATIONS, "purgatory", "kind", "keys", "waited_us", "outcome", "lateness_us"),
+        partial(select, _COUNTED, hot=hot),
+        group=STRATUM,
+        merge=lambda counted: keep(estimated(counted)),
     )
 
 
-def timeouts(curves: DataFrame, shares: Sequence[float]) -> DataFrame:
+def estimated(counted: pa.Table) -> pa.Table:
+    """The curves of operations that are counted by their stratum and wait."""
+    return select(_CURVES, counted)
+
+
+def timeouts(shares: Sequence[float], curves: pa.Table) -> pa.Table:
     """Find the timeouts by which the given shares would complete, on each curve.
 
     ``operations``, ``waited_in_all_us``, ``followed_us``, ``known_share``
@@ -134,63 +144,39 @@ def timeouts(curves: DataFrame, shares: Sequence[float]) -> DataFrame:
         the percentile of completed operations, for comparison. It is too short, because it ignores censored
         operations
     """
-    strata = curves.groupBy("stratum").agg(
-        F.sum("ended").alias("operations"),
-        F.sum(F.col("ended") * F.col("waited_us")).alias("waited_in_all_us"),
-        F.max("waited_us").alias("followed_us"),
-        (1 - F.min("survival")).alias("known_share"),
-        F.sum("completed").alias("completions"),
-    )
-    low = F.coalesce("survival_low", "survival")
-    settled = F.col("known_share") * (1 - _unsettled(F.col("completions")))
-    readings = [
-        F.struct(
-            F.lit(share).alias("share"),
-            _first(F.col("survival") <= 1 - share + EXACTNESS).alias("timeout_us"),
-            _first(low <= 1 - share + EXACTNESS).alias("timeout_low_us"),
-            _first(F.col("survival_high") <= 1 - share + EXACTNESS).alias("timeout_high_us"),
-            _first(
-                (F.col("completed") > 0)
-                & (F.col("completed_running") >= F.col("completions") * (share - EXACTNESS))
-            ).alias("naive_us"),
-        )
-        for share in shares
-    ]
-    read = (
-        curves.join(F.broadcast(strata.select("stratum", "completions", "known_share")), "stratum")
-        .groupBy("stratum")
-        .agg(
-            _first(1 - F.col("survival") >= settled - EXACTNESS).alias("settled_us"),
-            F.array(*readings).alias("readings"),
-        )
-        .select("stratum", "settled_us", F.inline("readings"))
-    )
-    return strata.drop("completions").join(read, "stratum")
+    return select(_TIMEOUTS.format(shares=list(shares)), curves)
 
 
-def _unsettled(completions: Column) -> Column:
-    """The recorded share of late completions up to which the true share is at most UNSETTLED.
-
-    Null if there are too few completions.
-
-    A number k from a Poisson distribution has the upper bound (sqrt(k + 1) + z / 2) squared, to within 7 %.
-    """
-    most = F.pow(F.sqrt(completions * UNSETTLED) - Z / 2, 2) - 1
-    return F.when(completions * UNSETTLED >= (1 + Z / 2) ** 2, most / completions)
-
-
-def _running(frame: DataFrame, *columns: str) -> DataFrame:
-    return running_sum(frame, order_by=["waited_us"], value_columns=list(columns), within=["stratum"])
-
-
-def _unless_last(term: Column) -> Column:
-    return F.when(F.col("completed") < F.col("at_risk"), term).otherwise(0.0)
-
-
-def _bound(bound: Column) -> Column:
-    """The bound; null where the curve is zero, and 1 where no operation has completed yet."""
-    return F.when(F.col("survival") > 0, F.when(F.col("log_running") < 0, bound).otherwise(1.0))
-
-
-def _first(condition: Column) -> Column:
-    return F.min(F.when(condition, F.col("waited_us")))
+# A number k from a Poisson distribution has the upper bound (sqrt(k + 1) + z / 2) squared, to within 7 %. So
+# `late` is the recorded share of late completions up to which the true share is at most UNSETTLED. It is null
+# if there are too few completions.
+_TIMEOUTS: Final = f"""
+WITH strata AS (
+    SELECT
+        purgatory, kind, key, total(ended) AS operations,
+        total(ended::HUGEINT * waited_us) AS waited_in_all_us, max(waited_us) AS followed_us,
+        1 - min(survival) AS known_share, total(completed) AS completions,
+        if(
+            completions * {UNSETTLED} >= {(1 + Z / 2) ** 2},
+            (pow(sqrt(completions * {UNSETTLED}) - {Z / 2}, 2) - 1) / completions,
+            NULL
+        ) AS late
+    FROM rows GROUP BY purgatory, kind, key
+),
+points AS (
+    SELECT rows.*, strata.* EXCLUDE (purgatory, kind, key), unnest({{shares}}::DOUBLE[]) AS share
+    FROM rows JOIN strata ON rows.purgatory = strata.purgatory AND rows.kind = strata.kind
+        AND rows.key IS NOT DISTINCT FROM strata.key
+)
+SELECT
+    purgatory, kind, key, operations, waited_in_all_us, followed_us, known_share,
+    min(waited_us) FILTER (1 - survival >= known_share * (1 - late) - {EXACTNESS}) AS settled_us,
+    share,
+    min(waited_us) FILTER (survival <= 1 - share + {EXACTNESS}) AS timeout_us,
+    min(waited_us) FILTER (coalesce(survival_low, survival) <= 1 - share + {EXACTNESS}) AS timeout_low_us,
+    min(waited_us) FILTER (survival_high <= 1 - share + {EXACTNESS}) AS timeout_high_us,
+    min(waited_us) FILTER (
+        completed > 0 AND completed_running >= completions * (share - {EXACTNESS})
+    ) AS naive_us
+FROM points GROUP BY ALL
+"""

@@ -6,24 +6,28 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from dataclasses import replace as replaced
+from functools import partial
 from itertools import groupby
 from textwrap import fill
 from typing import Any, Final
+from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import OPERATIONS
+from purgatory.pipeline.addresses import absolute
 from purgatory.pipeline.advise import survival
 from purgatory.pipeline.advise.effects import effects
 from purgatory.pipeline.advise.evidence import Effect, Evidence, Reading
-from purgatory.pipeline.advise.present_timeouts import present_timeouts
-from purgatory.pipeline.advise.strata import flattened, with_strata, with_stratum
+from purgatory.pipeline.advise.strata import present_timeouts
 from purgatory.pipeline.advise.verdict import GOAL, Verdict, alike, compared, decide
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.exchange import gather
-from purgatory.pipeline.schemas import OPERATIONS_TABLE
-from purgatory.pipeline.sizing import fit
+from purgatory.pipeline.delta import DataFile
+from purgatory.pipeline.exchange import gather, map_files
+from purgatory.pipeline.sql import select
 from purgatory.pipeline.summarize.hottest_keys import hottest_keys, ranked
 from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, EFFECTS, TIMEOUTS, VERDICTS
 from purgatory.pipeline.text import printable
@@ -41,7 +45,9 @@ SHARES: Final = (0.5, 0.9, 0.95, GOAL, 0.999)
 # The number of timeouts that a verdict names, if operations have different timeouts.
 _NAMED_TIMEOUTS: Final = 3
 
-_TIMEOUT: Final = "purgatory string, kind string, key string, timeout_us long"
+_TIMEOUTS: Final = pa.schema(
+    [("purgatory", pa.string()), ("kind", pa.string()), ("key", pa.string()), ("timeout_us", pa.int64())]
+)
 
 # The purgatory, the kind, and the key. The key is None for the whole kind.
 Stratum = tuple[str, str, str | None]
@@ -66,54 +72,61 @@ def check(options: Namespace) -> None:
 
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
-    fit(spark, dataset.size)
-    operations = dataset.read_operations(spark)
-    if not dataset.table(OPERATIONS_TABLE).size:
+    context, files = spark.sparkContext, dataset.files()
+    if not files[OPERATIONS]:
         dataset.clear(ADVICE_TABLES)
         print(f"No operation is compacted in {dataset.root} yet, so there is nothing to advise.")
         return
-    stratified = with_strata(operations, _hot_keys(spark, dataset, options.hot_keys))
+    hot = _hot_keys(context, files, options.hot_keys)
     this_run = dataset.new_run(ADVICE_TABLES)
-    dataset.replace(CURVES, flattened(survival.curves(survival.ends(stratified))), this_run)
-    curves = with_stratum(dataset.read_derived(spark, CURVES))
+    stored = replaced(dataset, root=absolute(dataset.root), token=f"{uuid4().hex[:12]}-").derived(CURVES)
+    parts = (present_timeouts(hot, up_to=_NAMED_TIMEOUTS), survival.curves(hot, stored.write_in_worker))
+    written: list[DataFile] = []
+    try:
+        found = gather(context, files, parts)
+        written += (DataFile(**row) for row in found["curves"].to_pylist())
+        dataset.replace_files(CURVES, written, this_run)
+    finally:
+        # A task that failed, or that Spark has repeated, leaves files, too.
+        stored.remove(stored.folders() - {file.folder for file in written})
+    of_curves = partial(map_files, context, stored.paths(), stored.columns)
 
-    dataset.replace(TIMEOUTS, flattened(survival.timeouts(curves, SHARES)), this_run)
+    dataset.replace_table(TIMEOUTS, of_curves(partial(survival.timeouts, SHARES)), this_run)
     readings = [Reading(**row) for row in dataset.derived(TIMEOUTS).rows().to_pylist()]
 
-    mixtures = _mixtures(present_timeouts(stratified, up_to=_NAMED_TIMEOUTS))
+    mixtures = _mixtures(found["present_timeouts"])
     cases = [Evidence(each, mixtures[each.stratum], {}) for each in readings if each.share == GOAL]
-    timeouts = with_stratum(_timeouts(spark, readings, cases))
-    dataset.replace(EFFECTS, flattened(effects(curves, timeouts)), this_run)
-    found = _effects(dataset.derived(EFFECTS).rows().to_pylist())
-    verdicts = compared([decide(replaced(each, effects=found[each.p99.stratum])) for each in cases])
+    dataset.replace_table(EFFECTS, of_curves(partial(effects, _timeouts(readings, cases))), this_run)
+    of_strata = _effects(dataset.derived(EFFECTS).rows().to_pylist())
+    verdicts = compared([decide(replaced(each, effects=of_strata[each.p99.stratum])) for each in cases])
     dataset.replace_rows(VERDICTS, [asdict(each) for each in verdicts], this_run)
 
     for line in (*_spoken(verdicts), "", *_table(readings)):
         print(line)
 
 
-def _hot_keys(spark: SparkSession, dataset: Dataset, up_to: int) -> DataFrame:
+def _hot_keys(context: SparkContext, files: Mapping[str, Sequence[str]], up_to: int) -> pa.Table:
     """The keys with the most operations in each purgatory."""
-    files = {OPERATIONS: dataset.table(OPERATIONS_TABLE).paths()}
-    keys = gather(spark.sparkContext, files, [hottest_keys(up_to=up_to)])["hottest_keys"]
-    hottest = ranked(keys, up_to=up_to).to_pylist()
-    of_operations = [(row["purgatory"], row["key"]) for row in hottest if row["by"] == "operations"]
-    return spark.createDataFrame(of_operations, "purgatory string, key string")
+    keys = gather(context, files, [hottest_keys(up_to=up_to)])["hottest_keys"]
+    hottest = ranked(keys, up_to=up_to)
+    return select("SELECT purgatory, key FROM rows WHERE \"by\" = 'operations'", hottest)
 
 
-def _mixtures(presents: DataFrame) -> Mapping[Stratum, list[tuple[int | None, int]]]:
+def _mixtures(presents: pa.Table) -> Mapping[Stratum, list[tuple[int | None, int]]]:
     """The most frequent timeouts of each stratum, with the number of operations that have them."""
     mixtures: dict[Stratum, list[tuple[int | None, int]]] = {}
-    for row in flattened(presents).orderBy("rank").collect():
-        mixtures.setdefault((row.purgatory, row.kind, row.key), []).append((row.timeout_us, row.operations))
+    for row in presents.sort_by("rank").to_pylist():
+        stratum = row["purgatory"], row["kind"], row["key"]
+        mixtures.setdefault(stratum, []).append((row["timeout_us"], row["operations"]))
     return mixtures
 
 
-def _timeouts(spark: SparkSession, readings: Sequence[Reading], cases: Sequence[Evidence]) -> DataFrame:
+def _timeouts(readings: Sequence[Reading], cases: Sequence[Evidence]) -> pa.Table:
     """The timeouts whose effects are computed: the timeouts of the shares and of the verdicts."""
     of_shares = {(*each.stratum, each.timeout_us) for each in readings if each.timeout_us is not None}
     of_verdicts = {(*each.p99.stratum, timeout) for each in cases for timeout in each.candidates}
-    return spark.createDataFrame(list(of_shares | of_verdicts), _TIMEOUT)
+    rows = (dict(zip(_TIMEOUTS.names, each, strict=True)) for each in of_shares | of_verdicts)
+    return pa.Table.from_pylist(list(rows), _TIMEOUTS)
 
 
 def _effects(rows: Iterable[dict[str, Any]]) -> Mapping[Stratum, Mapping[int, Effect]]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from pathlib import Path
-from shutil import rmtree
-from typing import Final
+from functools import partial
+from typing import Final, cast
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
 
 from purgatory.journal import schema
-from purgatory.pipeline.arguments import number, path, whole_number
+from purgatory.pipeline import locations
+from purgatory.pipeline.addresses import absolute
+from purgatory.pipeline.arguments import number, output, whole_number
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.schemas import GAP_COLUMNS
 from purgatory.pipeline.transforms.synthesis import NUMBERS, Kind, Workload, checks, operations, with_defects
 
 NAME: Final = "generate"
@@ -36,7 +40,7 @@ _ROWS_PER_FILE: Final = 250_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = Workload()
     share = number(0, 1)
-    parser.add_argument("journal", type=path, metavar="JOURNAL", help="the directory to create")
+    parser.add_argument("journal", type=output, metavar="JOURNAL", help="the folder to create")
     for name, convert, meaning in (
         ("operations", whole_number(0, NUMBERS), "the number of operations"),
         ("seed", whole_number(0), "the same seed makes the same operations on every cluster"),
@@ -85,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(options: argparse.Namespace) -> None:
-    if Path(options.journal).exists():
+    if locations.exists(options.journal):
         raise PipelineError(f"{options.journal}: exists already; use a path that does not exist")
 
 
@@ -93,10 +97,10 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
     given = {field.name: getattr(options, field.name) for field in fields(Workload)}
     given["kinds"] = tuple(given["kinds"] or Workload().kinds)
     try:
-        generate(spark, options.journal.rstrip("/"), Workload(**given))
+        generate(spark, options.journal, Workload(**given))
     except (Exception, KeyboardInterrupt):
         # The path did not exist before. A part of a journal would stand in the way of the next try.
-        rmtree(options.journal, ignore_errors=True)
+        locations.delete_folder(options.journal)
         raise
     print(f"The journal is in {options.journal}, and its parameters are in {options.journal}/truth.json")
 
@@ -105,11 +109,30 @@ def generate(spark: SparkSession, journal: str, workload: Workload) -> None:
     """Write the journal to a path that does not exist."""
     parts = max(1, -(-workload.operations // _ROWS_PER_FILE))
     synthetic = operations(spark.range(0, workload.operations, 1, parts), workload)
-    with_defects(synthetic, workload).write.parquet(f"{journal}/{schema.OPERATIONS}")
-    checks(synthetic).write.parquet(f"{journal}/{schema.CHECKS}")
-    spark.createDataFrame([], GAP_COLUMNS).write.parquet(f"{journal}/{schema.GAPS}")
+    _write(with_defects(synthetic, workload), f"{journal}/{schema.OPERATIONS}")
+    _write(checks(synthetic), f"{journal}/{schema.CHECKS}")
+    _write_segment(f"{journal}/{schema.GAPS}", 0, schema.GAPS_SCHEMA.empty_table())
     truth = asdict(workload) | {"start": workload.start.isoformat()}
-    Path(journal, "truth.json").write_text(json.dumps(truth, indent=2) + "\n", encoding="utf-8")
+    with locations.created(f"{journal}/truth.json") as file:
+        file.write(json.dumps(truth, indent=2).encode() + b"\n")
+
+
+def _write(frame: DataFrame, folder: str) -> None:
+    """Write a segment for each task that has rows. Arrow writes it, in the worker."""
+    frame.mapInArrow(partial(write_batches, absolute(folder)), "segment long").collect()
+
+
+def write_batches(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The part of `generate` that runs in the workers."""
+    if rows := list(batches):
+        task = cast(TaskContext, TaskContext.get()).partitionId()
+        _write_segment(folder, task, pa.Table.from_batches(rows))
+    return iter(())
+
+
+def _write_segment(folder: str, number: int, rows: pa.Table) -> None:
+    with locations.created(f"{folder}/{number:06}.parquet") as file:
+        pq.write_table(rows, file, compression="zstd")
 
 
 def _kind(text: str) -> Kind:

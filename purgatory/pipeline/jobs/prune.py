@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
 
+from purgatory.pipeline import locations
 from purgatory.pipeline.arguments import add_dataset, add_journal, check_apart, whole_number
 from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
@@ -49,7 +48,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
     dataset: Dataset = options.dataset
     before = datetime.now(UTC) - timedelta(days=options.days)
     # Before segments are deleted, their rows in the dataset must be on the disk.
-    os.sync()
+    locations.sync(dataset.root)
     for table in TABLES:
         found = segments(options.journal, table.name)
         recorded = Batches(dataset, table).recorded()
@@ -58,8 +57,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
             if options.dry_run:
                 print(file.source)
             else:
-                # Another process may have deleted it meanwhile.
-                Path(file.path).unlink(missing_ok=True)
+                locations.delete(file.path)
         done = "would be deleted" if options.dry_run else "deleted"
         size = sum(file.size for file in compacted)
         print(f"{table.name}: {len(compacted):,} of {len(found):,} segments {done}, {size:,} bytes")

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Sequence
-from datetime import UTC
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
+from purgatory.journal.schema import GAPS, GAPS_SCHEMA
 from purgatory.pipeline.arguments import add_dataset, number, whole_number
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.replay.reaper import Setting
+from purgatory.pipeline.exchange import gather, map_files
+from purgatory.pipeline.replay.reaper import NEVER, Setting
 from purgatory.pipeline.replay.recommendation import DEFAULT, ReplayedSetting, recommend
 from purgatory.pipeline.replay.settings import by_setting, replayed
-from purgatory.pipeline.replay.wheel_waits import NO_WAITS, intervals, wheel_waits
-from purgatory.pipeline.sizing import fit
+from purgatory.pipeline.replay.wheel_waits import NO_WAITS, intervals
+from purgatory.pipeline.sql import select
 from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
 from purgatory.pipeline.text import duration
 
@@ -78,21 +83,19 @@ def check(options: Namespace) -> None:
 
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
-    fit(spark, dataset.size)
-    waits = wheel_waits(dataset.read_operations(spark))
-    recorded = {row["purgatory"]: row["count"] for row in waits.groupBy("purgatory").count().collect()}
+    settings = _settings(options)
+    coarsest_us = max(setting.tick_us for setting in settings)
+    partition = intervals(coarsest_us=coarsest_us, newest=options.operations or NEVER)
+    context, files = spark.sparkContext, dataset.files()
+    found = gather(context, files, [partition])["intervals"]
+    recorded = _recorded(found)
     if not recorded:
         dataset.clear(REPLAY_TABLES)
         print(NO_WAITS)
         return
-    settings = _settings(options)
-    partition = intervals(
-        waits,
-        coarsest_us=max(setting.tick_us for setting in settings),
-        newest=options.operations or None,
-    )
     this_run = dataset.new_run(REPLAY_TABLES)
-    dataset.replace(SETTINGS, by_setting(replayed(waits, partition, settings)), this_run)
+    work = gather(context, files, [replayed(settings, found)])["replayed"]
+    dataset.replace_table(SETTINGS, by_setting(work), this_run)
 
     rows = [ReplayedSetting(**row) for row in dataset.derived(SETTINGS).rows().to_pylist()]
     by_purgatory = [list(group) for _, group in groupby(rows, key=lambda row: row.purgatory)]
@@ -119,11 +122,34 @@ def run(spark: SparkSession, options: Namespace) -> None:
     for each in recommendations:
         print(f"\n{each.sentence()}")
     since = min(row.since for row in rows)
-    lost = dataset.read_gaps(spark).where(F.col("ended") >= since).agg(F.sum("lost_operations").alias("lost"))
-    for row in lost.where("lost > 0").collect():
-        print(
-            f"\nUp to {row['lost']:,} operations of that time are missing in the journal, and in the replay."
-        )
+    lost = _lost(context, files[GAPS], since)
+    if lost:
+        print(f"\nUp to {lost:,} operations of that time are missing in the journal, and in the replay.")
+
+
+def _recorded(intervals: pa.Table) -> Mapping[str, int]:
+    """The number of all waits of each purgatory."""
+    query = """
+    SELECT purgatory, total(recorded) AS recorded
+    FROM (SELECT DISTINCT node, purgatory, recorded FROM rows) GROUP BY purgatory
+    """
+    return {row["purgatory"]: row["recorded"] for row in select(query, intervals).to_pylist()}
+
+
+def _lost(context: SparkContext, paths: Sequence[str], since: datetime) -> int:
+    """The number of operations that were lost in gaps that ended at this time or later."""
+    lost = map_files(
+        context,
+        paths,
+        GAPS_SCHEMA,
+        partial(
+            select,
+            f"""
+    SELECT total(lost_operations) AS lost FROM rows WHERE ended >= TIMESTAMPTZ '{since.isoformat()}'
+    """,
+        ),
+    )
+    return pc.sum(lost["lost"]).as_py() or 0
 
 
 def _settings(options: Namespace) -> list[Setting]:

@@ -6,18 +6,20 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import reduce
-from pathlib import Path
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
+from purgatory.journal import schema
+from purgatory.pipeline import locations
 from purgatory.pipeline import tables as derived
-from purgatory.pipeline.arguments import add_dataset, check_apart, path
+from purgatory.pipeline.arguments import add_dataset, check_apart, output
 from purgatory.pipeline.dataset import Dataset
+from purgatory.pipeline.exchange import Part, columns, gather, map_files
 from purgatory.pipeline.report.downsampling import (
     downsampled,
     fan_out_in_steps,
@@ -41,9 +43,8 @@ from purgatory.pipeline.report.findings import (
     kinds,
 )
 from purgatory.pipeline.schemas import ROW_COUNTS
-from purgatory.pipeline.sizing import fit
+from purgatory.pipeline.sql import MINUTE_US, select
 from purgatory.pipeline.summarize.coverage import Coverage
-from purgatory.pipeline.transforms.instants import MINUTE_US
 
 NAME: Final = "report"
 SUMMARY: Final = "Make an HTML page with charts and tables of what the other commands computed."
@@ -64,19 +65,38 @@ _ORDERS: Final = {
 }
 
 
+# The numbers of files and of rows of each table: kept, duplicates, quarantined. Of each segment, the last
+# reading counts.
+_COMMITS: Final = f"""
+SELECT "table", count(*) AS files, count(reason) AS unreadable_files,
+    {", ".join(f"coalesce(total({each}), 0) AS {each}" for each in ROW_COUNTS)}
+FROM (FROM rows QUALIFY row_number() OVER (PARTITION BY "table", source ORDER BY batch DESC) = 1)
+GROUP BY ALL
+"""
+_LOST: Final = """
+SELECT node, count(*) AS gaps, total(lost_operations) AS lost_operations, total(lost_checks) AS lost_checks
+FROM rows GROUP BY node
+"""
+_NODES: Final = """
+SELECT node, coalesce(gaps, 0) AS gaps, coalesce(lost_operations, 0) AS lost_operations,
+    coalesce(lost_checks, 0) AS lost_checks
+FROM rows FULL JOIN lost USING (node)
+"""
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     add_dataset(parser)
     parser.add_argument(
         "output",
-        type=lambda text: Path(path(text)),
-        metavar="DIRECTORY",
-        help="the local directory for index.html and its tables",
+        type=output,
+        metavar="PAGE",
+        help="the folder for index.html and its tables",
     )
 
 
 def check(options: Namespace) -> None:
     dataset: Dataset = options.dataset
-    check_apart(dataset, page=str(options.output))
+    check_apart(dataset, page=options.output)
     dataset.check_compacted()
 
 
@@ -85,18 +105,23 @@ def run(spark: SparkSession, options: Namespace) -> None:
     from purgatory.pipeline.report.page import page
 
     dataset: Dataset = options.dataset
-    fit(spark, dataset.size)
-    frames = {COMMITS: _commits(spark, dataset), NODES: _nodes(spark, dataset)}
-    frames |= _in_steps(dataset.read_run(spark, derived.SUMMARY_TABLES))
-    advice, replay = map(dataset.logs_of_run, (derived.ADVICE_TABLES, derived.REPLAY_TABLES))
+    context = spark.sparkContext
+    tables = {COMMITS: select(_COMMITS, dataset.segments.rows()), NODES: _nodes(context, dataset)}
+    summary, advice, replay = map(
+        dataset.logs_of_run, (derived.SUMMARY_TABLES, derived.ADVICE_TABLES, derived.REPLAY_TABLES)
+    )
+    tables |= _in_steps({table.name: dataset.derived(table).rows(log) for table, log in summary.items()})
     if advice:
-        curves = dataset.derived(derived.CURVES).read(spark, log=advice.pop(derived.CURVES))
-        frames[CURVES] = downsampled(curves.where("key IS NULL"))
+        curves = dataset.derived(derived.CURVES)
+        paths = curves.paths(log=advice.pop(derived.CURVES))
+        found = map_files(
+            context, paths, curves.columns, partial(select, "SELECT * FROM rows WHERE key IS NULL")
+        )
+        tables[CURVES] = downsampled(found)
     tables = {
-        name: frame.coalesce(1).sortWithinPartitions(*_ORDERS[name]).toArrow()
-        for name, frame in frames.items()
+        name: rows.sort_by([(each, "ascending") for each in _ORDERS[name]]) for name, rows in tables.items()
     }
-    # These tables are small, and their rows are in order.
+    # The rows of these tables are in order.
     tables |= {table.name: dataset.derived(table).rows(log) for table, log in (advice | replay).items()}
     rows: dict[str, Sequence[Row]] = {name: table.to_pylist() for name, table in tables.items()}
     if MINUTES in tables:
@@ -104,52 +129,38 @@ def run(spark: SparkSession, options: Namespace) -> None:
         tables[KINDS] = pa.Table.from_pylist(rows[KINDS], KINDS_SCHEMA)
     html = page(Findings(dataset.root, datetime.now(UTC), rows), sorted(tables))
 
-    output: Path = options.output
-    (output / "tables").mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        pq.write_table(table, output / "tables" / f"{name}.parquet")
-        (output / "tables" / f"{name}.json").write_text(_json(rows[name]), encoding="utf-8")
-    (output / "index.html").write_text(html, encoding="utf-8")
-    print(f"The report is in {output / 'index.html'}")
+        with locations.created(f"{options.output}/tables/{name}.parquet") as file:
+            pq.write_table(table, file)
+        with locations.created(f"{options.output}/tables/{name}.json", "application/json") as file:
+            file.write(_json(rows[name]).encode())
+    with locations.created(f"{options.output}/index.html", "text/html; charset=utf-8") as file:
+        file.write(html.encode())
+    print(f"The report is in {options.output}/index.html")
 
 
-def _commits(spark: SparkSession, dataset: Dataset) -> DataFrame:
-    """The numbers of files and of rows of each table: kept, duplicates, quarantined."""
-    return (
-        dataset.read_segments(spark)
-        .groupBy("table")
-        .agg(
-            F.count("*").alias("files"),
-            F.count("reason").alias("unreadable_files"),
-            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ROW_COUNTS),
-        )
-    )
-
-
-def _nodes(spark: SparkSession, dataset: Dataset) -> DataFrame:
+def _nodes(context: SparkContext, dataset: Dataset) -> pa.Table:
     """The nodes, and the rows that each node has lost. Reads only the column ``node`` of the operations."""
-    lost = (
-        dataset.read_gaps(spark)
-        .groupBy("node")
-        .agg(
-            F.count("*").alias("gaps"),
-            F.sum("lost_operations").alias("lost_operations"),
-            F.sum("lost_checks").alias("lost_checks"),
-        )
+    distinct, lost = partial(select, "SELECT DISTINCT node FROM rows"), partial(select, _LOST)
+    parts = (
+        Part("nodes", schema.OPERATIONS, columns(schema.OPERATIONS, "node"), distinct, ("node",), distinct),
+        Part("lost", schema.GAPS, schema.GAPS_SCHEMA, lambda gaps: gaps, ("node",), lost),
     )
-    return dataset.read_operations(spark).select("node").distinct().join(lost, "node", "full").fillna(0)
+    found = gather(context, dataset.files(), parts)
+    return select(_NODES, found["nodes"], lost=found["lost"])
 
 
-def _in_steps(summary: dict[str, DataFrame]) -> dict[str, DataFrame]:
+def _in_steps(summary: dict[str, pa.Table]) -> dict[str, pa.Table]:
     """The summary by steps of time; empty if there is no summary."""
     if not summary:
         return {}
     minutes, pending, fan_out = (summary[name] for name in (MINUTES, PENDING, FAN_OUT))
-    covered = reduce(DataFrame.union, (each.select("since", "until") for each in (minutes, pending, fan_out)))
-    ((since_us, until_us),) = covered.agg(
-        F.min(F.unix_micros("since")), F.max(F.unix_micros("until"))
-    ).collect()
-    coverage = Coverage(since_us or 0, until_us or 0)
+    coverage = Coverage.of(
+        *(
+            select("SELECT epoch_us(since) AS first_us, epoch_us(until) AS last_us FROM rows", each)
+            for each in (minutes, pending, fan_out)
+        )
+    )
     between = (coverage.until_us - 1) // MINUTE_US - coverage.since_us // MINUTE_US
     step = minutes_per_step(1 + between)
     return summary | {

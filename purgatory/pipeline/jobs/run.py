@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import add_dataset, add_journal, check_apart, path
+from purgatory.pipeline.arguments import add_dataset, add_journal, check_apart, output
 from purgatory.pipeline.job import Job
 from purgatory.pipeline.jobs import advise, compact, replay, report, summarize
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_journal(parser)
     add_dataset(parser)
     parser.add_argument(
-        "page", type=path, metavar="PAGE", help="the directory for the page: index.html and its tables"
+        "page", type=output, metavar="PAGE", help="the folder for the page: index.html and its tables"
     )
 
 

@@ -12,11 +12,10 @@ from pyspark.sql import SparkSession
 from purgatory.pipeline.arguments import add_dataset, whole_number
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.exchange import gather
-from purgatory.pipeline.schemas import TABLES
-from purgatory.pipeline.summarize import changes, fan_out, gaps, minutes
+from purgatory.pipeline.summarize import fan_out, gaps, minutes
 from purgatory.pipeline.summarize.coverage import Coverage
 from purgatory.pipeline.summarize.hottest_keys import hottest_keys, ranked
-from purgatory.pipeline.summarize.pending import pending
+from purgatory.pipeline.summarize.pending import CHANGES, pending
 from purgatory.pipeline.tables import FAN_OUT, GAP_MINUTES, HOTTEST_KEYS, MINUTES, PENDING, SUMMARY_TABLES
 
 NAME: Final = "summarize"
@@ -49,15 +48,14 @@ def check(options: Namespace) -> None:
 def run(spark: SparkSession, options: Namespace) -> None:
     dataset: Dataset = options.dataset
     this_run = dataset.new_run(SUMMARY_TABLES)
-    files = {table.name: dataset.table(table).paths() for table in TABLES}
     parts = (
-        changes.CHANGES,
+        CHANGES,
         minutes.MINUTES,
         hottest_keys(up_to=options.hottest),
         fan_out.FAN_OUT,
         gaps.GAP_MINUTES,
     )
-    pass_over = gather(spark.sparkContext, files, parts)
+    pass_over = gather(spark.sparkContext, dataset.files(), parts)
     changed, of_checks, gap_minutes = (pass_over[name] for name in ("changes", "fan_out", "gaps"))
     coverage = Coverage.of(changed, of_checks)
     by_minute = {

@@ -9,10 +9,12 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from purgatory.pipeline.arguments import given
+from purgatory.pipeline.arguments import add_journal
+from purgatory.pipeline.listing import segments
+from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.watch.monitor import HEADER, Monitor
 from purgatory.pipeline.watch.notice import INCOMPLETE, LATE, REFUSED, WARNING, Notice
-from purgatory.pipeline.watch.stream import check_journal, watched
+from purgatory.pipeline.watch.stream import watched
 
 NAME: Final = "watch"
 SUMMARY: Final = "Follow a journal: print each window, and warn when unusually many or few operations expire."
@@ -37,12 +39,7 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|min|h|d)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "journal",
-        type=given,
-        metavar="JOURNAL",
-        help="the directory of the journal, or a pattern (*, ?, [...]) for several journals",
-    )
+    add_journal(parser)
     for name, default, what in (
         ("window", "10s", "the length of a window"),
         ("every", "5s", "the time between two readings of new segments"),
@@ -80,13 +77,12 @@ def milliseconds(text: str) -> int:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Check nothing: only Spark can look into the file system of the journal."""
+    for table in (OPERATIONS_TABLE, GAPS_TABLE):
+        segments(options.journal, table.name)
 
 
 def run(spark: SparkSession, options: argparse.Namespace) -> int:
     """Print notices until the end. Returns 0, WARNED or LACKING."""
-    journal = options.journal.rstrip("/")
-    check_journal(spark, journal)
     monitor = Monitor(options.lateness * 1000)
     happened: set[str] = set()
 
@@ -99,7 +95,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> int:
     try:
         notices = watched(
             spark,
-            journal,
+            options.journal,
             monitor,
             window_ms=options.window,
             lateness_ms=options.lateness,

@@ -2,82 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
+from purgatory.journal.schema import OPERATIONS
+from purgatory.pipeline.exchange import Part, columns
 from purgatory.pipeline.replay.reaper import ReplayInterval, Setting
-from purgatory.pipeline.replay.wheel_waits import WHEEL, off_the_wheel
+from purgatory.pipeline.replay.wheel_waits import OFF_THE_WHEEL, READS, WAITS, WHEEL
+from purgatory.pipeline.sql import select
 
-# Intervals are few and spread at random, so several partitions for each core balance the load.
-_PARTS_PER_CORE: Final = 4
-
-_WORK: Final = pa.schema(
+WORK: Final = pa.schema(
     [
-        pa.field("purgatory", pa.string()),
-        pa.field("tick_us", pa.int64()),
-        pa.field("wheel_size", pa.int64()),
-        pa.field("since_us", pa.int64()),
-        pa.field("until_us", pa.int64()),
-        pa.field("operations", pa.int64()),
-        pa.field("wakeups", pa.int64()),
-        pa.field("moves", pa.int64()),
-        pa.field("fullest_slot", pa.int64()),
-        pa.field("levels", pa.int64()),
-        # A lateness, and the number of operations that expired this late. Rows with a lateness have no other
-        # work. The other work is in one more row for each interval and setting.
-        pa.field("lateness_us", pa.int64()),
-        pa.field("expired", pa.int64()),
+        ("purgatory", pa.string()),
+        *((name, pa.int64()) for name in ("tick_us", "wheel_size", "since_us", "until_us")),
+        *((name, pa.int64()) for name in ("operations", "wakeups", "moves", "fullest_slot", "levels")),
+        # A lateness, and the number of operations that expired this late. Rows with a lateness have nothing
+        # else. All else is in one more row for each interval and setting.
+        *((name, pa.int64()) for name in ("lateness_us", "expired")),
     ]
 )
 
+_OVERLAPPING: Final = f"""
+SELECT waits.*, since_us, until_us
+FROM ({WAITS}) AS waits JOIN intervals USING (node, purgatory)
+WHERE entered_us < until_us AND {OFF_THE_WHEEL} > since_us
+"""
+_BY_INTERVAL: Final = """
+SELECT purgatory, since_us, until_us,
+    list(entered_us) AS entered_us, list(deadline_us) AS deadline_us, list(left_us) AS left_us
+FROM rows GROUP BY node, purgatory, since_us, until_us
+"""
+_BY_SETTING: Final = """
+WITH counted AS (
+    SELECT
+        *,
+        sum(expired) OVER (PARTITION BY purgatory, tick_us, wheel_size ORDER BY lateness_us) AS upto,
+        sum(expired) OVER (PARTITION BY purgatory, tick_us, wheel_size) AS number
+    FROM rows
+),
+measured AS (
+    SELECT
+        purgatory, tick_us, wheel_size,
+        instant(min(since_us)) AS since, instant(max(until_us)) AS until,
+        total(operations) AS operations, total(wakeups) AS wakeups, total(moves) AS moves,
+        max(fullest_slot) AS fullest_slot, max(levels) AS levels, total(expired) AS expired,
+        sum(lateness_us * expired) / nullif(sum(expired), 0) AS lateness_mean_us,
+        quantile(lateness_us, upto, number, 0.99) AS lateness_p99_us,
+        max(lateness_us) AS lateness_max_us
+    FROM counted GROUP BY purgatory, tick_us, wheel_size
+),
+compared AS (
+    SELECT *, wakeups + moves AS work, coalesce(lateness_p99_us, tick_us) AS late FROM measured
+)
+SELECT
+    * EXCLUDE (work, late),
+    coalesce(work < min(work) OVER (
+        PARTITION BY purgatory ORDER BY late, work, wheel_size, tick_us
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ), true) AS pareto
+FROM compared
+"""
 
-def replayed(waits: DataFrame, intervals: DataFrame, settings: Sequence[Setting]) -> DataFrame:
+
+def replayed(settings: Sequence[Setting], intervals: pa.Table) -> Part:
     """Replay each of the `intervals` on a timing wheel, with each of the settings.
 
-    Gives several rows for each interval and setting, which `by_setting` adds up. Runs in Python, at some
-    microseconds for each wait and setting. One task processes an interval.
+    Gives several rows for each setting, which `by_setting` adds up. Runs in Python, at some microseconds for
+    each wait and setting. One task processes an interval.
     """
     coarsest_us = max(setting.tick_us for setting in settings)
-    group = (*WHEEL, "since_us", "until_us")
-    parts = _PARTS_PER_CORE * waits.sparkSession.sparkContext.defaultParallelism
-    return (
-        waits.join(F.broadcast(intervals), list(WHEEL))
-        .where((F.col("entered_us") < F.col("until_us")) & (off_the_wheel(coarsest_us) > F.col("since_us")))
-        # The number of partitions is given, because by default Spark gives so few rows to one task.
-        .repartition(parts, *group)
-        .groupBy(*group)
-        .applyInArrow(replay(settings), from_arrow_schema(_WORK))
+    return Part(
+        "replayed",
+        OPERATIONS,
+        columns(OPERATIONS, *READS),
+        partial(select, _OVERLAPPING.format(coarsest_us=coarsest_us), intervals=intervals),
+        group=(*WHEEL, "since_us"),
+        merge=partial(replay, settings),
     )
 
 
-def replay(settings: Sequence[Setting]) -> Callable[[pa.Table], pa.Table]:
-    """The part of `replayed` that runs in the workers, with the waits of one interval."""
-
-    def replay_interval(waits: pa.Table) -> pa.Table:
-        purgatory, since, until = (
-            waits.column(name)[0].as_py() for name in ("purgatory", "since_us", "until_us")
-        )
-        times = (waits.column(name).to_pylist() for name in ("entered_us", "deadline_us", "left_us"))
-        interval = ReplayInterval(list(zip(*times, strict=True)), since, until)
-        rows: list[tuple[object, ...]] = []
+def replay(settings: Sequence[Setting], waits: pa.Table) -> pa.Table:
+    """The part of `replayed` that runs in the workers, with the waits of some intervals."""
+    rows: list[tuple[object, ...]] = []
+    lateness: defaultdict[tuple[str, int, int], Counter[int]] = defaultdict(Counter)
+    for each in select(_BY_INTERVAL, waits).to_pylist():
+        times = zip(each["entered_us"], each["deadline_us"], each["left_us"], strict=True)
+        interval = ReplayInterval(list(times), each["since_us"], each["until_us"])
         for setting in settings:
             work = interval.replayed(setting)
-            identity = (purgatory, setting.tick_us, setting.wheel_size, since, interval.end)
+            of = (each["purgatory"], setting.tick_us, setting.wheel_size)
             done = (interval.begun, work.wakeups, work.moves, work.fullest_slot, work.levels)
-            rows.append((*identity, *done, None, 0))
-            rows += ((*identity, 0, 0, 0, 0, 0, *late) for late in work.lateness.items())
-        columns = zip(zip(*rows, strict=True), _WORK, strict=True)
-        return pa.Table.from_arrays([pa.array(column, field.type) for column, field in columns], schema=_WORK)
+            rows.append((*of, each["since_us"], interval.end, *done, None, 0))
+            lateness[of].update(work.lateness)
+    for of, late in lateness.items():
+        rows += ((*of, None, None, 0, 0, 0, 0, 0, *counted) for counted in late.items())
+    columns = zip(*rows, strict=True) if rows else [()] * len(WORK)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, WORK, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=WORK)
 
-    return replay_interval
 
-
-def by_setting(replayed: DataFrame) -> DataFrame:
+def by_setting(replayed: pa.Table) -> pa.Table:
     """One row for each purgatory, ``tick_us`` and ``wheel_size``. Adds up all nodes and intervals.
 
     ``since``, ``until``
@@ -102,22 +130,4 @@ def by_setting(replayed: DataFrame) -> DataFrame:
         and no more lateness (p99, or one tick if none expired), and less work or less lateness. If settings
         are equal, the setting with the smallest wheel is in the set.
     """
-    expired = F.sum("expired")
-    measures = replayed.groupBy("purgatory", "tick_us", "wheel_size").agg(
-        F.timestamp_micros(F.min("since_us")).alias("since"),
-        F.timestamp_micros(F.max("until_us")).alias("until"),
-        *(F.sum(name).alias(name) for name in ("operations", "wakeups", "moves")),
-        *(F.max(name).alias(name) for name in ("fullest_slot", "levels")),
-        expired.alias("expired"),
-        F.try_divide(F.sum(F.col("lateness_us") * F.col("expired")), expired).alias("lateness_mean_us"),
-        F.percentile("lateness_us", 0.99, F.col("expired")).alias("lateness_p99_us"),
-        F.max("lateness_us").alias("lateness_max_us"),
-    )
-    work = F.col("wakeups") + F.col("moves")
-    late = F.coalesce("lateness_p99_us", "tick_us")
-    no_later = (
-        Window.partitionBy("purgatory")
-        .orderBy(late, work, "wheel_size", "tick_us")
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )
-    return measures.withColumn("pareto", F.coalesce(work < F.min(work).over(no_later), F.lit(True)))
+    return select(_BY_SETTING, replayed)

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import pyarrow as pa
 
 from purgatory.observer import OUTCOMES
+from purgatory.pipeline.sql import MINUTE_US, select
 from purgatory.pipeline.summarize.coverage import Coverage
-from purgatory.pipeline.transforms.instants import MINUTE_US
 
 # About as many steps as fit on a screen.
 MAX_STEPS: Final = 500
 
 _ROUND: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 720, 1440)
-_SERIES: Final = ("purgatory", "kind")
-_STEP: Final = ("since", "until")
 
 # The number of cells in the height of the chart, for the share that still waits.
 HEIGHT: Final = 300
@@ -29,7 +26,21 @@ HEIGHT: Final = 300
 # points, even if it has a hundred million operations and waits from a microsecond to hours.
 DECADE: Final = 40
 
-_STRATUM: Final = ("purgatory", "kind", "key")
+_WAITS: Final = ("wait_p50_us", "wait_p90_us", "wait_p99_us", "wait_p999_us", "lateness_p99_us")
+
+# The first row in each cell, and the last row of each curve. The share has no logarithm where it is zero.
+_DOWNSAMPLED: Final = f"""
+SELECT * FROM rows
+QUALIFY row_number() OVER (
+    PARTITION BY
+        purgatory, kind, key,
+        floor(survival * {HEIGHT}),
+        floor(log10(nullif(survival, 0)) * {DECADE}),
+        floor(log10(greatest(waited_us, 1)) * {DECADE}),
+        at_risk = ended
+    ORDER BY waited_us
+) = 1
+"""
 
 
 def minutes_per_step(minutes: int) -> int:
@@ -39,122 +50,110 @@ def minutes_per_step(minutes: int) -> int:
     return next((each for each in _ROUND if each >= least), -(-least // day) * day)
 
 
-def minutes_in_steps(minutes: DataFrame, step: int, coverage: Coverage) -> DataFrame:
+def minutes_in_steps(minutes: pa.Table, step: int, coverage: Coverage) -> pa.Table:
     """The table of `summarize.minutes` by steps of `step` minutes.
 
     Counts are added up. The quantile of a step is the highest quantile of its minutes, because quantiles
     cannot be merged.
     """
-    operations = F.col("operations")
-    highest = [name for name in minutes.columns if name.startswith(("wait_", "lateness_"))]
-    return (
-        _stepped(minutes, step, coverage)
-        .groupBy(*_STEP, *_SERIES)
-        .agg(
-            F.sum("operations").alias("operations"),
-            # A table of an older version lacks the outcomes that came later. It has no such operations.
-            *(F.sum(F.coalesce(name, F.lit(0))).alias(name) for name in OUTCOMES),
-            *(F.max(name).alias(name) for name in highest),
-            (F.sum(F.col("tries_per_operation") * operations) / F.sum(operations)).alias(
-                "tries_per_operation"
-            ),
-        )
+    # A table of an older version lacks the outcomes that came later. It has no such operations.
+    outcomes = (f"total(coalesce({each}, 0)) AS {each}" for each in OUTCOMES)
+    waits = (f"max({each}) AS {each}" for each in _WAITS)
+    return _by_step(
+        f"""
+        purgatory, kind, total(operations) AS operations, {", ".join((*outcomes, *waits))},
+        sum(tries_per_operation * operations) / sum(operations) AS tries_per_operation
+        """,
+        minutes,
+        step,
+        coverage,
     )
 
 
-def fan_out_in_steps(fan_out: DataFrame, step: int, coverage: Coverage) -> DataFrame:
+def fan_out_in_steps(fan_out: pa.Table, step: int, coverage: Coverage) -> pa.Table:
     """The table of `summarize.fan_out` by steps, in the same way."""
-    return (
-        _stepped(fan_out, step, coverage)
-        .groupBy(*_STEP, "purgatory")
-        .agg(
-            *(F.sum(name).alias(name) for name in ("checks", "tried", "completed")),
-            *(F.max(name).alias(name) for name in ("tried_p50", "tried_p99", "tried_max")),
-        )
+    return _by_step(
+        """
+        purgatory, total(checks) AS checks, total(tried) AS tried, total(completed) AS completed,
+        max(tried_p50) AS tried_p50, max(tried_p99) AS tried_p99, max(tried_max) AS tried_max
+        """,
+        fan_out,
+        step,
+        coverage,
     )
 
 
-def gaps_in_steps(gaps: DataFrame, step: int) -> DataFrame:
+def gaps_in_steps(gaps: pa.Table, step: int) -> pa.Table:
     """The steps with incomplete minutes, and the number of these minutes. All steps have the same length."""
     step_us = step * MINUTE_US
-    start = _start_us(F.unix_micros("minute"), step_us)
-    return gaps.groupBy(*_named(start, start + step_us)).agg(F.count("*").alias("incomplete_minutes"))
+    query = f"""
+    SELECT instant(step_us) AS since, instant(step_us + {step_us}) AS until, count(*) AS incomplete_minutes
+    FROM (SELECT start_us(epoch_us(minute), {step_us}) AS step_us FROM rows) GROUP BY step_us
+    """
+    return select(query, gaps)
 
 
-def pending_in_steps(pending: DataFrame, step: int, coverage: Coverage) -> DataFrame:
+def pending_in_steps(pending: pa.Table, step: int, coverage: Coverage) -> pa.Table:
     """The highest number of pending operations in each step (``pending_max``), and the average over time
     (``pending_mean``).
 
     Includes the steps without a change, which have no row in the table by minutes.
     """
-    since_us, until_us = F.unix_micros("since"), F.unix_micros("until")
-    following = F.lead(since_us).over(Window.partitionBy(*_SERIES).orderBy("minute"))
-    changing = _interval(since_us, until_us, F.col("pending_max"), F.col("pending_mean"))
-    quiet = _interval(until_us, F.coalesce(following, until_us), F.col("pending_last"), F.col("pending_last"))
-    intervals = (
-        pending.withColumn("intervals", F.array(changing, quiet))
-        .select(*_SERIES, F.inline("intervals"))
-        .where("from_us < to_us")
-    )
     step_us = step * MINUTE_US
-    start = _start_us(F.col("from_us"), step_us)
-    touched = F.sequence(start, _start_us(F.col("to_us") - 1, step_us), F.lit(step_us))
-    share = F.least("to_us", F.col("start_us") + step_us) - F.greatest("from_us", "start_us")
-    return (
-        intervals.withColumn("start_us", F.explode(touched))
-        .withColumn("share", share)
-        .groupBy(*_covered(F.col("start_us"), step_us, coverage), *_SERIES)
-        .agg(
-            F.max("most").alias("pending_max"),
-            (F.sum(F.col("mean") * F.col("share")) / F.sum("share")).alias("pending_mean"),
-        )
+    query = f"""
+    WITH minutes AS (
+        SELECT
+            *,
+            epoch_us(since) AS since_us,
+            epoch_us(until) AS until_us,
+            lead(epoch_us(since), 1, epoch_us(until)) OVER (
+                PARTITION BY purgatory, kind ORDER BY minute
+            ) AS next_us
+        FROM rows
+    ),
+    -- The minutes with a change, and the times without a change after them.
+    intervals AS (
+        SELECT purgatory, kind, since_us AS from_us, until_us AS to_us,
+            pending_max AS most, pending_mean AS mean
+        FROM minutes
+        UNION ALL
+        SELECT purgatory, kind, until_us, next_us, pending_last, pending_last FROM minutes
+    ),
+    parts AS (
+        SELECT
+            *,
+            {step_us} * unnest(range(from_us // {step_us}, (to_us - 1) // {step_us} + 1)) AS step_us,
+            least(to_us, step_us + {step_us}) - greatest(from_us, step_us) AS part_us
+        FROM intervals WHERE from_us < to_us
     )
+    SELECT
+        {_covered(step_us, coverage)}, purgatory, kind,
+        max(most) AS pending_max,
+        sum(mean * part_us) / sum(part_us) AS pending_mean
+    FROM parts GROUP BY step_us, purgatory, kind
+    """
+    return select(query, pending)
 
 
-def downsampled(curves: DataFrame) -> DataFrame:
+def downsampled(curves: pa.Table) -> pa.Table:
     """Select the rows of `survival.curves` that suffice to draw the share, or its logarithm, over log time.
 
     Keeps the first row in each cell of a grid, and the last row of each curve. A dropped row is in the same
-    cell as the last kept row before it. This takes one pass, and no task has to hold a whole curve.
+    cell as the last kept row before it.
     """
-    cell = (
-        F.floor(F.col("survival") * HEIGHT).alias("height"),
-        # This is null where the share is zero. The null makes a separate cell.
-        F.floor(F.log10("survival") * DECADE).alias("share"),
-        F.floor(F.log10(F.greatest("waited_us", F.lit(1))) * DECADE).alias("wait"),
-        (F.col("at_risk") == F.col("ended")).alias("last"),
-    )
-    row = F.struct("waited_us", *(name for name in curves.columns if name not in ("waited_us", *_STRATUM)))
-    # The least row is the first: waited_us is its first field, and unique within a curve.
-    first = curves.groupBy(*_STRATUM, *cell).agg(F.min(row).alias("row"))
-    return first.select(*_STRATUM, "row.*")
+    return select(_DOWNSAMPLED, curves)
 
 
-def _stepped(by_minute: DataFrame, step: int, coverage: Coverage) -> DataFrame:
+def _by_step(measures: str, by_minute: pa.Table, step: int, coverage: Coverage) -> pa.Table:
     step_us = step * MINUTE_US
-    start = _start_us(F.unix_micros("minute"), step_us)
-    others = (name for name in by_minute.columns if name not in _STEP)
-    return by_minute.select(*_covered(start, step_us, coverage), *others)
+    query = f"""
+    SELECT {_covered(step_us, coverage)}, {measures}
+    FROM (SELECT *, start_us(epoch_us(minute), {step_us}) AS step_us FROM rows) GROUP BY ALL
+    """
+    return select(query, by_minute)
 
 
-def _covered(start_us: Column, step_us: int, coverage: Coverage) -> list[Column]:
+def _covered(step_us: int, coverage: Coverage) -> str:
     """The part of a step that the journal covers."""
-    since_us = F.greatest(start_us, F.lit(coverage.since_us))
-    return _named(since_us, F.least(start_us + step_us, F.lit(coverage.until_us)))
-
-
-def _named(since_us: Column, until_us: Column) -> list[Column]:
-    return [F.timestamp_micros(at).alias(name) for at, name in zip((since_us, until_us), _STEP, strict=True)]
-
-
-def _start_us(instant_us: Column, step_us: int) -> Column:
-    return instant_us - F.pmod(instant_us, F.lit(step_us))
-
-
-def _interval(since_us: Column, until_us: Column, most: Column, mean: Column) -> Column:
-    return F.struct(
-        since_us.alias("from_us"),
-        until_us.alias("to_us"),
-        most.alias("most"),
-        mean.cast("double").alias("mean"),
-    )
+    since, until = coverage.since("step_us"), coverage.until("step_us", step_us)
+    return f"instant({since}) AS since, instant({until}) AS until"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from purgatory.pipeline.summarize.groups import Integers
-from purgatory.pipeline.transforms.instants import MINUTE_US
+from purgatory.pipeline.sql import MINUTE_US, select
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +29,24 @@ class Coverage:
             max((pc.max(rows["last_us"]).as_py() for rows in known), default=0),
         )
 
-    def part(self, minute_us: Integers) -> tuple[Integers, Integers]:
-        """The beginning and the end of the covered part of the minutes that begin at `minute_us`."""
-        return np.maximum(minute_us, self.since_us), np.minimum(minute_us + MINUTE_US, self.until_us)
+    def since(self, start_us: str) -> str:
+        """SQL for the beginning of the covered part of the interval that begins at `start_us`."""
+        return f"greatest({start_us}, {self.since_us})"
 
-    def of_minute(self, minute_us: Integers) -> Integers:
-        """The microseconds that are covered of the minutes that begin at `minute_us`; at least 1."""
-        since, until = self.part(minute_us)
-        covered: Integers = np.maximum(until - since, 1)
-        return covered
+    def until(self, start_us: str, length_us: int) -> str:
+        """SQL for the end of the covered part."""
+        return f"least({start_us} + {length_us}, {self.until_us})"
+
+    def of_minute(self, minute_us: str) -> str:
+        """SQL for the microseconds that are covered of a minute; at least 1."""
+        return f"greatest({self.until(minute_us, MINUTE_US)} - {self.since(minute_us)}, 1)"
 
     def mark(self, by_minute: pa.Table) -> pa.Table:
         """Add the covered part of each ``minute``: ``since``, ``until``, and whether it is ``partial``."""
-        since, until = self.part(by_minute["minute"].cast(pa.int64()).to_numpy())
-        marks = {"since": _instants(since), "until": _instants(until), "partial": until - since < MINUTE_US}
-        return pa.table({**{name: by_minute[name] for name in by_minute.column_names}, **marks})
-
-
-def _instants(microseconds: Integers) -> pa.Array:
-    return pa.array(microseconds).cast(pa.timestamp("us", "UTC"))
+        since, until = self.since("epoch_us(minute)"), self.until("epoch_us(minute)", MINUTE_US)
+        query = f"""
+        SELECT *, instant({since}) AS since, instant({until}) AS until,
+            {until} - {since} < {MINUTE_US} AS partial
+        FROM rows
+        """
+        return select(query, by_minute)

@@ -2,70 +2,47 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-import numpy as np
-import pyarrow as pa
-
 from purgatory.journal.schema import CHECKS
-from purgatory.pipeline.exchange import Part
-from purgatory.pipeline.summarize.groups import Groups
-from purgatory.pipeline.transforms.instants import MINUTE_US
-from purgatory.pipeline.transforms.quantiles import bins
+from purgatory.pipeline.exchange import Part, columns
+from purgatory.pipeline.sql import MINUTE_US, select
 
-_GROUP: Final = ("minute_us", "purgatory")
-_QUANTILES: Final = {"tried_p50": 0.5, "tried_p99": 0.99}
-
-
-def _counted(checks: pa.Table) -> pa.Table:
-    """Count together the checks that tried about the same number of operations."""
-    checked = checks["checked"].cast(pa.int64()).to_numpy()
-    minute = pa.array(checked - checked % MINUTE_US)
-    tried, completed = (checks[name].cast(pa.int64()).to_numpy() for name in ("tried", "completed"))
-    alike = pa.table({"minute_us": minute, "purgatory": checks["purgatory"], "bin": pa.array(bins(tried))})
-    groups = Groups(alike, alike.column_names)
-    measures = {
-        "checks": groups.sum(np.ones_like(tried)),
-        "tried": groups.sum(tried),
-        "completed": groups.sum(completed),
-        "tried_max": groups.highest(tried),
-        "first_us": -groups.highest(-checked),
-        "last_us": groups.highest(checked),
-    }
-    return pa.table({**{name: groups.rows[name] for name in alike.column_names}, **measures})
-
-
-def _measured(counted: pa.Table) -> pa.Table:
-    groups = Groups(counted, _GROUP)
-    checks, tried, completed, most, first, last, bin = (
-        counted[name].to_numpy()
-        for name in ("checks", "tried", "completed", "tried_max", "first_us", "last_us", "bin")
-    )
-    return pa.table(
-        {
-            "minute": groups.rows["minute_us"].cast(pa.timestamp("us", "UTC")),
-            "purgatory": groups.rows["purgatory"],
-            "checks": groups.sum(checks),
-            "tried": groups.sum(tried),
-            "completed": groups.sum(completed),
-            **groups.quantiles(bin, checks, _QUANTILES),
-            "tried_max": groups.highest(most),
-            "first_us": -groups.highest(-first),
-            "last_us": groups.highest(last),
-        }
-    )
-
-
+# Checks that tried about the same number of operations are counted together.
+_COUNTED: Final = f"""
+SELECT
+    start_us(epoch_us(checked), {MINUTE_US}) AS minute_us,
+    purgatory, bin(tried) AS about,
+    count(*) AS checks, total(tried) AS tried, total(completed) AS completed, max(tried) AS most,
+    min(epoch_us(checked)) AS first_us, max(epoch_us(checked)) AS last_us
+FROM rows GROUP BY ALL
+"""
+_MEASURED: Final = """
+WITH numbered AS (
+    SELECT
+        *,
+        sum(checks) OVER (PARTITION BY minute_us, purgatory ORDER BY about) AS upto,
+        sum(checks) OVER (PARTITION BY minute_us, purgatory) AS number
+    FROM rows
+)
+SELECT
+    instant(minute_us) AS minute, purgatory,
+    total(checks) AS checks, total(tried) AS tried, total(completed) AS completed,
+    quantile(about, upto, number, 0.5) AS tried_p50, quantile(about, upto, number, 0.99) AS tried_p99,
+    max(most) AS tried_max, min(first_us) AS first_us, max(last_us) AS last_us
+FROM numbered GROUP BY minute_us, purgatory
+"""
 # There is one row for each minute and purgatory in which a key was checked. ``checks`` is the number of
 # checks. ``tried`` and ``completed`` are the numbers of operations that all checks together tried and
-# completed. The quantiles are the numbers of operations that one check tried, with the precision of `bins`,
-# and ``tried_max`` is the highest number. ``first_us`` and ``last_us`` are the instants of the first and the
-# last check.
+# completed. The quantiles are the numbers of operations that one check tried, with the precision of the bins
+# of `sql`, and ``tried_max`` is the highest number. ``first_us`` and ``last_us`` are the instants of the
+# first and the last check.
 FAN_OUT: Final = Part(
     "fan_out",
     CHECKS,
-    ("purgatory", "checked", "tried", "completed"),
-    _counted,
-    group=_GROUP,
-    merge=_measured,
+    columns(CHECKS, "purgatory", "checked", "tried", "completed"),
+    partial(select, _COUNTED),
+    group=("minute_us", "purgatory"),
+    merge=partial(select, _MEASURED),
 )

@@ -5,17 +5,40 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from purgatory.journal.schema import COMPLETED, OPERATIONS
-from purgatory.pipeline.exchange import Part
+from purgatory.journal.schema import OPERATIONS
+from purgatory.pipeline.exchange import Part, columns
+from purgatory.pipeline.sql import select
 
 # For each key: its operations, the time that its operations waited, and the tries that completed no
-# operation.
-MEASURES: Final = ("operations", "waited_us", "wasted_tries")
-_KEY: Final = ("purgatory", "key")
+# operation. If an operation has a key twice, the key counts once.
+_COUNTED: Final = """
+SELECT purgatory, key, count(*) AS operations, total(waited_us) AS waited_us,
+    total(tries - (outcome = 'completed')::INTEGER) AS wasted_tries
+FROM (
+    SELECT * EXCLUDE (keys), unnest(if(len(keys) > 1, list_distinct(keys), keys)) AS key FROM rows
+)
+GROUP BY ALL
+"""
+_SUMMED: Final = """
+SELECT purgatory, key, total(operations) AS operations, total(waited_us) AS waited_us,
+    total(wasted_tries) AS wasted_tries
+FROM rows GROUP BY ALL
+"""
+_RANKED: Final = """
+SELECT purgatory, "by", row_number() OVER ranking AS rank, key, operations, waited_us, wasted_tries
+FROM (
+    SELECT
+        *,
+        unnest(['operations', 'waited_us', 'wasted_tries']) AS "by",
+        unnest([operations, waited_us, wasted_tries]) AS amount
+    FROM ({keys})
+)
+WHERE amount > 0
+WINDOW ranking AS (PARTITION BY purgatory, "by" ORDER BY amount DESC, key)
+QUALIFY rank <= {up_to}
+"""
 
 
 def hottest_keys(*, up_to: int) -> Part:
@@ -23,13 +46,15 @@ def hottest_keys(*, up_to: int) -> Part:
 
     An operation counts in full for each of its keys.
     """
+    # No other worker has the keys of this worker.
+    candidates = _RANKED.format(keys=_SUMMED, up_to=up_to)
     return Part(
         "hottest_keys",
         OPERATIONS,
-        ("purgatory", "keys", "waited_us", "tries", "outcome"),
-        _counted,
-        group=_KEY,
-        merge=partial(_candidates, up_to),
+        columns(OPERATIONS, "purgatory", "keys", "waited_us", "tries", "outcome"),
+        partial(select, _COUNTED),
+        group=("purgatory", "key"),
+        merge=partial(select, f'SELECT DISTINCT * EXCLUDE ("by", rank) FROM ({candidates})'),
     )
 
 
@@ -38,50 +63,4 @@ def ranked(keys: pa.Table, *, up_to: int) -> pa.Table:
 
     Ties are ranked by the name of the key. A key with a value of 0 is not ranked.
     """
-    return pa.concat_tables(_ranked_by(measure, keys, up_to) for measure in MEASURES)
-
-
-def _ranked_by(measure: str, keys: pa.Table, up_to: int) -> pa.Table:
-    order = [("purgatory", "ascending"), (measure, "descending"), ("key", "ascending")]
-    rows = keys.filter(pc.greater(keys[measure], 0)).sort_by(order)
-    purgatory = rows["purgatory"].combine_chunks().dictionary_encode().indices.to_numpy()
-    rank = 1 + np.arange(len(purgatory)) - np.searchsorted(purgatory, purgatory)
-    named = rows.append_column("by", pa.repeat(measure, len(rank))).append_column("rank", pa.array(rank))
-    return named.filter(pa.array(rank <= up_to))
-
-
-def _candidates(up_to: int, counted: pa.Table) -> pa.Table:
-    """The keys that may be among the hottest keys. No other worker has these keys."""
-    keys = _summed(counted)
-    return ranked(keys, up_to=up_to).group_by([*_KEY, *MEASURES], use_threads=False).aggregate([])
-
-
-def _counted(operations: pa.Table) -> pa.Table:
-    """The measures of each key of the operations."""
-    keys = operations["keys"].combine_chunks()
-    pairs = pa.table({"operation": pc.list_parent_indices(keys), "key": pc.list_flatten(keys)})
-    if (pc.max(pc.list_value_length(keys)).as_py() or 0) > 1:
-        # If an operation has a key twice, the key counts once.
-        pairs = pairs.group_by(["operation", "key"], use_threads=False).aggregate([])
-    completed = pc.equal(operations["outcome"], COMPLETED).cast(pa.int32())
-    wasted = pc.subtract(operations["tries"], completed)
-    of_operation = pairs["operation"]
-    return _summed(
-        pa.table(
-            {
-                "purgatory": operations["purgatory"].take(of_operation),
-                "key": pairs["key"],
-                "operations": pa.repeat(pa.scalar(1, pa.int64()), pairs.num_rows),
-                "waited_us": operations["waited_us"].take(of_operation),
-                "wasted_tries": wasted.take(of_operation),
-            }
-        )
-    )
-
-
-def _summed(counted: pa.Table) -> pa.Table:
-    """The sum of each measure of each key."""
-    sums = counted.group_by(_KEY, use_threads=False).aggregate([(measure, "sum") for measure in MEASURES])
-    return sums.select([*_KEY, *(f"{measure}_sum" for measure in MEASURES)]).rename_columns(
-        [*_KEY, *MEASURES]
-    )
+    return select(_RANKED.format(keys="SELECT * FROM rows", up_to=up_to), keys)

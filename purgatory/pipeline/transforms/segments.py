@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Set
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping, Set
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from purgatory import PurgatoryError, __version__
 from purgatory.journal.schema import LATER, SCHEMAS
 from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY, WRITER_KEY
+from purgatory.pipeline import locations
 from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.text import printable
-from purgatory.pipeline.transforms.validation import reasons
-
-# The number of rows that are passed to Spark at a time.
-_CHUNK_ROWS: Final = 10_000
 
 # The largest file, and the largest content of a file, in bytes. A worker reads a segment as a whole.
 LARGEST: Final = 1 << 30
-
-# The columns before the recorded columns. The first row of each file is about the file, and has no position.
-_ORIGIN: Final = pa.schema(
-    [
-        pa.field("source", pa.string()),
-        pa.field("position", pa.int64()),
-        # Why the row is refused, or why the file cannot be read.
-        pa.field("reason", pa.string()),
-    ]
-)
 
 
 class UnreadableError(PurgatoryError):
@@ -46,13 +28,18 @@ class UnreadableError(PurgatoryError):
 def content_of(path: str) -> pa.Buffer:
     """The bytes of a segment. Raises UnreadableError, and FileNotFoundError if it is gone."""
     try:
-        size = os.stat(path).st_size
-        if size > LARGEST:
-            raise UnreadableError(f"unreadable: {_too_large(size)}")
-        return pa.py_buffer(Path(path).read_bytes())
+        with locations.opened(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            if size > LARGEST:
+                raise UnreadableError(f"unreadable: {_too_large(size)}")
+            file.seek(0)
+            return pa.py_buffer(file.read())
     except FileNotFoundError:
         raise
     except OSError as error:
+        if error.errno is None:
+            # The client of a store gives no number. The next try may succeed.
+            raise
         raise UnreadableError(f"unreadable: {error.strerror}") from error
 
 
@@ -72,55 +59,8 @@ def rows_in(content: pa.Buffer, table: Table) -> pa.Table:
         raise UnreadableError(printable(f"unreadable: {error}".partition("\n")[0])) from error
 
 
-def decoded(files: DataFrame, table: Table) -> DataFrame:
-    """The rows of Parquet files, each with its origin. `files` has the columns path and content.
-
-    A row has the ``reason`` for which it is refused, or null. A file that cannot be read becomes one row with
-    the reason.
-    """
-    return files.select("path", "content").mapInArrow(partial(decode, table), _decoded_schema(table))
-
-
-def read(files: DataFrame, table: Table) -> DataFrame:
-    """The rows of Parquet files as `decoded` gives them.
-
-    `files` has the columns source, which is the source of the rows, and path, which is in bytes.
-    """
-    return files.select("source", "path").mapInArrow(partial(read_files, table), _decoded_schema(table))
-
-
-def decode(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The part of `decoded` that runs in the workers."""
-    for batch in batches:
-        for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
-            try:
-                rows = rows_in(content.as_buffer(), table)
-            except UnreadableError as error:
-                yield _about(path.as_py(), table, str(error))
-            else:
-                yield from _placed(path.as_py(), rows, table)
-
-
-def read_files(table: Table, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The part of `read` that runs in the workers."""
-    for batch in batches:
-        for source, path in zip(
-            *(batch.column(name).to_pylist() for name in ("source", "path")), strict=True
-        ):
-            yield from _placed(source, rows_in(content_of(os.fsdecode(path)), table), table)
-
-
-def _decoded_schema(table: Table) -> StructType:
-    recorded = [StructField(field.name, _nullable(field.dataType)) for field in table.recorded]
-    return StructType([*from_arrow_schema(_ORIGIN), *recorded])
-
-
 def _too_large(size: int) -> str:
     return f"it has {size:,} bytes, more than {LARGEST:,}; split it into several files"
-
-
-def _nullable(kind: DataType) -> DataType:
-    return ArrayType(kind.elementType) if isinstance(kind, ArrayType) else kind
 
 
 def _rows(content: pa.Buffer, recorded: pa.Schema, later: Set[str]) -> pa.Table:
@@ -175,28 +115,3 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 def _is_text(kind: pa.DataType) -> bool:
     return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
-
-
-def _placed(source: str, rows: pa.Table, table: Table) -> Iterator[pa.RecordBatch]:
-    yield _about(source, table, None)
-    position = 0
-    for batch in rows.append_column("reason", reasons(rows, table)).to_batches(max_chunksize=_CHUNK_ROWS):
-        count = batch.num_rows
-        origin = [
-            pa.repeat(pa.scalar(source, pa.string()), count),
-            pa.array(range(position, position + count), pa.int64()),
-            batch.column("reason"),
-        ]
-        yield pa.RecordBatch.from_arrays([*origin, *batch.columns[:-1]], schema=_schema(table))
-        position += count
-
-
-def _about(source: str, table: Table, reason: str | None) -> pa.RecordBatch:
-    schema = _schema(table)
-    values = [source, None, reason, *[None] * len(SCHEMAS[table.name])]
-    arrays = [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _schema(table: Table) -> pa.Schema:
-    return pa.schema([*_ORIGIN, *(pa.field(field.name, field.type) for field in SCHEMAS[table.name])])

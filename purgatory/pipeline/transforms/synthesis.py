@@ -14,8 +14,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from purgatory.journal.schema import CANCELLED, COMPLETED, EXPIRED
-from purgatory.pipeline.schemas import CHECK_COLUMNS, OPERATION_COLUMNS
+from purgatory.journal.schema import CANCELLED, CHECKS_SCHEMA, COMPLETED, EXPIRED, OPERATIONS_SCHEMA
 
 # The tick, in microseconds. An operation is less than a tick late.
 _TICK_US: Final = 1000
@@ -71,7 +70,7 @@ class Workload:
 
 
 def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
-    """One operation for each row of `numbers`, with the columns of schemas.OPERATION_COLUMNS.
+    """One operation for each row of `numbers`, with the columns of a journal's operations.
 
     `numbers` has the column id: whole numbers from 0, below NUMBERS.
     """
@@ -121,12 +120,12 @@ def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
             "tries",
             (1 + F.floor(-2.5 * F.log(draw.uniform("tries"))) + completed.cast("int")).cast("int"),
         )
-        .select(*OPERATION_COLUMNS.names)
+        .select(*OPERATIONS_SCHEMA.names)
     )
 
 
 def checks(operations: DataFrame) -> DataFrame:
-    """The checks that tried these operations, with the columns of schemas.CHECK_COLUMNS.
+    """The checks that tried these operations, with the columns of a journal's checks.
 
     There is one check for each operation, at its end.
     """
@@ -141,7 +140,7 @@ def checks(operations: DataFrame) -> DataFrame:
             tried.alias("tried"),
             (F.col("outcome") == COMPLETED).cast("int").alias("completed"),
         )
-        .select(*CHECK_COLUMNS.names)
+        .select(*CHECKS_SCHEMA.names)
     )
 
 

@@ -120,7 +120,7 @@ class Monitor:
         self._lateness = lateness_us
         self._open: dict[tuple[int, str, str], Window] = {}
         # All windows that end at or before this instant are closed.
-        self._closed_until = 0
+        self.closed_until = 0
         # The numbers of operations that were read, counted in a window, and reported as late.
         self._read = self._counted = self._late = 0
         self._gaps: deque[Gap] = deque(maxlen=_MAX_GAPS)
@@ -136,15 +136,15 @@ class Monitor:
     def update(self, windows: Sequence[Window]) -> Iterator[Notice]:
         """Accept the current state of some windows, and report the windows that are closed now."""
         for window in windows:
-            if window.end > self._closed_until:
+            if window.end > self.closed_until:
                 name = (window.start, window.purgatory, window.kind)
                 before = self._open.get(name)
                 self._counted += window.operations - (before.operations if before else 0)
                 self._open[name] = window
         latest = max((window.latest for window in windows), default=0)
-        self._closed_until = max(self._closed_until, latest - self._lateness)
+        self.closed_until = max(self.closed_until, latest - self._lateness)
         for name, window in sorted(self._open.items()):
-            if window.end <= self._closed_until:
+            if window.end <= self.closed_until:
                 del self._open[name]
                 yield from self._close(window)
         self._reported_open.intersection_update(self._open.values())
@@ -161,9 +161,9 @@ class Monitor:
             self._late += late
             yield Notice(
                 LATE,
-                f"LATE {_operations(late)} that ended before {_clock(self._closed_until)} came after their "
+                f"LATE {_operations(late)} that ended before {_clock(self.closed_until)} came after their "
                 "windows were closed, and are not counted; use a longer --lateness to wait for them",
-                {"operations": late, "closed_until": instant(self._closed_until)},
+                {"operations": late, "closed_until": instant(self.closed_until)},
             )
 
     def record_gaps(self, gaps: Sequence[Gap]) -> Iterator[Notice]:

@@ -1,61 +1,86 @@
-"""Reads a journal as it grows. One streaming query reads operations, and one reads gaps."""
+"""Reads a journal as it grows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import fields
+import time
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from queue import Empty, SimpleQueue
-from typing import Any, Final
+from functools import partial, reduce
+from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.listener import (
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
-from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import TimestampType
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
-from purgatory.pipeline.errors import PipelineError
+from purgatory.journal.schema import SCHEMAS
+from purgatory.pipeline.exchange import dealt
+from purgatory.pipeline.listing import Segment, segments, text_of
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
-from purgatory.pipeline.transforms.instants import ended
-from purgatory.pipeline.transforms.segments import decoded
-from purgatory.pipeline.watch.monitor import Gap, Monitor, Window
+from purgatory.pipeline.sql import select
+from purgatory.pipeline.transforms.segments import UnreadableError, content_of, rows_in
+from purgatory.pipeline.transforms.validation import reasons
+from purgatory.pipeline.watch.monitor import Gap, Monitor
 from purgatory.pipeline.watch.notice import Notice
-from purgatory.pipeline.watch.windows import windows
+from purgatory.pipeline.watch.windows import Windows
 
-# The columns of Spark's own source of whole files.
-_FILE: Final = "path string, modificationTime timestamp, length bigint, content binary"
-# `since_ms` says which files are too old. By default Spark has its own limit.
-_ANY_AGE: Final = "36500d"
-# Spark plans one batch each `every_ms`. A segment that is too old is in a batch, but Spark does not read its
-# content. With this limit, months of old segments are a few batches.
-_FILES_PER_BATCH: Final = 100_000
-
-# The name of the query's observed metrics.
-_READ: Final = "read"
 # The highest difference between clocks that is allowed.
-_CLOCK_SKEW: Final = "interval 1 minute"
+_CLOCK_SKEW: Final = timedelta(minutes=1)
+# A row with a wrong date would close all windows before that date.
+_FUTURE: Final = "it ended in the future"
 
-# A function that makes notices, in the thread that prints them. None says that a query has ended.
-Event = Callable[[], Iterable[Notice]] | None
+# When the operation or the gap of a row ended, in SQL.
+_ENDS: Final = {OPERATIONS_TABLE: "ended_us(started, waited_us)", GAPS_TABLE: "epoch_us(ended)"}
+_GAPS: Final = """
+SELECT node, epoch_us(began) AS began, epoch_us(ended) AS ended, lost_operations, lost_checks FROM rows
+"""
 
 
-def check_journal(spark: SparkSession, journal: str) -> None:
-    """Raise PipelineError if this is not a journal. It may be on any file system that Spark can use."""
-    jvm: Any = spark.sparkContext._jvm
-    for table in (OPERATIONS_TABLE, GAPS_TABLE):
-        path = jvm.org.apache.hadoop.fs.Path(f"{journal}/{table.name}")
-        system = path.getFileSystem(jvm.org.apache.spark.deploy.SparkHadoopUtil.get().conf())
-        if not system.globStatus(path):
-            raise PipelineError(
-                f"{journal}: not a journal, it has no directory {table.name!r}; a JournalWriter makes one"
-            )
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of some segments of a table."""
+
+    # What a query has made of the valid rows, and the number of these rows.
+    found: pa.Table
+    valid: int
+    # The numbers of files and rows that were refused, and the reasons for some of them.
+    files: int = 0
+    rows: int = 0
+    examples: frozenset[str] = frozenset()
+
+    def __add__(self, other: Reading) -> Reading:
+        return Reading(
+            pa.concat_tables([self.found, other.found]),
+            self.valid + other.valid,
+            self.files + other.files,
+            self.rows + other.rows,
+            self.examples | other.examples,
+        )
+
+
+class _Journal:
+    """The segments of a journal that have not been read yet."""
+
+    def __init__(self, context: SparkContext, journal: str, since: datetime) -> None:
+        self._context = context
+        self._journal = journal
+        self._since = since
+        self._seen: set[str] = set()
+
+    def read(self, table: Table, query: str) -> Reading | None:
+        """Read the new segments of a table. None if there are none."""
+        new = [each for each in segments(self._journal, table.name) if self._is_new(each)]
+        if not new:
+            return None
+        self._seen.update(each.path for each in new)
+        until = datetime.now(UTC) + _CLOCK_SKEW
+        reader = partial(read, table, query, round(until.timestamp() * 1e6))
+        tasks = dealt(self._context, {each.path: each.size for each in new})
+        return reduce(Reading.__add__, tasks.flatMap(reader).collect())
+
+    def _is_new(self, segment: Segment) -> bool:
+        return segment.modified >= self._since and segment.path not in self._seen
 
 
 def watched(
@@ -71,128 +96,59 @@ def watched(
     """Yield notices about the journal as it grows, until the generator is closed.
 
     Begins with segments that were changed in the last `since_ms`, and looks for new ones each `every_ms`.
-    Without `every_ms` it ends when all existing segments have been read. Raises StreamingQueryException if
-    Spark fails.
+    Without `every_ms` it ends when all existing segments have been read. Raises PipelineError if this is no
+    journal.
     """
-    # A separate session, so that the settings and listeners below affect no other session.
-    session = spark.newSession()
-    # A batch is small after it is aggregated, and each task would keep its own state.
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    # Old segments are only listed. If each task had only a few segments, the tasks would take longer than the
-    # listing.
-    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "64")
-    session.conf.set("spark.sql.files.openCostInBytes", "64k")
-    events: SimpleQueue[Event] = SimpleQueue()
-    since = datetime.now(UTC) - timedelta(milliseconds=since_ms)
+    unread = _Journal(spark.sparkContext, journal, datetime.now(UTC) - timedelta(milliseconds=since_ms))
+    windows = Windows(1000 * window_ms)
+    latest = time.monotonic()
+    while True:
+        began = time.monotonic()
+        gaps = unread.read(GAPS_TABLE, _GAPS)
+        if gaps is not None:
+            yield from monitor.record_gaps([Gap(**row) for row in gaps.found.to_pylist()])
+            yield from _refused(monitor, gaps)
+        operations = unread.read(OPERATIONS_TABLE, windows.query)
+        if operations is not None:
+            yield from monitor.update(windows.add(operations.found))
+            yield from monitor.record_read(operations.valid)
+            yield from _refused(monitor, operations)
+            windows.close(monitor.closed_until)
+        if every_ms is None:
+            return
+        now = time.monotonic()
+        if gaps or operations:
+            latest = now
+        elif now >= latest + lateness_ms / 1000:
+            yield from monitor.open_windows()
+        time.sleep(max(0.0, began + every_ms / 1000 - now))
 
-    def update(frame: DataFrame, batch: int) -> None:
-        events.put(partial(monitor.update, [Window(**row.asDict()) for row in frame.collect()]))
 
-    def record_gaps(frame: DataFrame, batch: int) -> None:
-        events.put(partial(monitor.record_gaps, [Gap(**row.asDict()) for row in frame.collect()]))
+def _refused(monitor: Monitor, reading: Reading) -> Iterator[Notice]:
+    if reading.examples:
+        yield from monitor.report_rejected(reading.files, reading.rows, min(reading.examples))
 
-    operations = _valid(session, journal, OPERATIONS_TABLE, since, ended())
-    counted = _fields_of(Window, windows(operations, length_ms=window_ms, lateness_ms=lateness_ms))
-    missing = _fields_of(Gap, _valid(session, journal, GAPS_TABLE, since, F.col("ended")))
-    with _listening(session, _Listener(monitor, events)):
-        queries: list[StreamingQuery] = []
+
+def read(table: Table, query: str, until_us: int, paths: Iterable[str]) -> Iterator[Reading]:
+    """Read segments. Rows that ended after `until_us` are refused. This function runs in the workers."""
+    nothing = select(query, SCHEMAS[table.name].empty_table())
+    for path in paths:
+        source = text_of(path)
         try:
-            for name, frame, handle in (
-                (OPERATIONS_TABLE.name, counted, update),
-                (GAPS_TABLE.name, missing, record_gaps),
-            ):
-                writer = frame.writeStream.queryName(name).foreachBatch(handle).outputMode("update")
-                if every_ms is None:
-                    writer.trigger(availableNow=True)
-                else:
-                    writer.trigger(processingTime=f"{every_ms} milliseconds")
-                queries.append(writer.start())
-            running = len(queries)
-            while running:
-                try:
-                    # This waits in Python, because Ctrl-C does not interrupt a wait in Java.
-                    event = events.get(timeout=lateness_ms / 1000)
-                except Empty:
-                    yield from monitor.open_windows()
-                    continue
-                if event is not None:
-                    yield from event()
-                    continue
-                running -= 1
-                for query in queries:
-                    if failure := query.exception():
-                        raise failure
-        finally:
-            for query in queries:
-                query.stop()
-
-
-class _Listener(StreamingQueryListener):
-    """Reports refused rows, late operations, and the end of queries."""
-
-    def __init__(self, monitor: Monitor, events: SimpleQueue[Event]) -> None:
-        self._monitor = monitor
-        self._events = events
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        pass
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        read = event.progress.observedMetrics[_READ].asDict()
-        valid = read.pop("valid")
-        if read["example"] is not None:
-            self._events.put(partial(self._monitor.report_rejected, **read))
-        # Spark counts late rows only after an aggregation, where a row is a group of operations.
-        if event.progress.name == OPERATIONS_TABLE.name:
-            self._events.put(partial(self._monitor.record_read, valid))
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._events.put(None)
-
-
-@contextmanager
-def _listening(session: SparkSession, listener: StreamingQueryListener) -> Iterator[None]:
-    session.streams.addListener(listener)
-    try:
-        yield
-    finally:
-        session.streams.removeListener(listener)
-
-
-def _valid(session: SparkSession, journal: str, table: Table, since: datetime, end: Column) -> DataFrame:
-    """The valid rows of a table as a stream. The numbers of valid and refused rows are observed."""
-    segments = (
-        session.readStream.format("binaryFile")
-        .schema(_FILE)
-        .option("pathGlobFilter", "*.parquet")
-        .option("maxFilesPerTrigger", _FILES_PER_BATCH)
-        .option("maxFileAge", _ANY_AGE)
-        # A file may be removed after it is listed, and before it is read.
-        .option("ignoreMissingFiles", True)
-        .load(f"{journal}/{table.name}")
-        .where(F.col("modificationTime") >= F.lit(since))
-    )
-    rows = decoded(segments, table)
-    # Without this, a row with a wrong date would close all windows before that date.
-    future = F.when(end > F.current_timestamp() + F.expr(_CLOCK_SKEW), F.lit("it ended in the future"))
-    rows = rows.withColumn("reason", F.when(F.col("reason").isNull(), future).otherwise(F.col("reason")))
-    in_file = F.col("position").isNotNull()
-    refused = F.col("reason").isNotNull()
-    return rows.observe(
-        _READ,
-        F.count_if(in_file & ~refused).alias("valid"),
-        F.count_if(refused & ~in_file).alias("files"),
-        F.count_if(refused & in_file).alias("rows"),
-        F.min(F.when(refused, F.concat("reason", F.lit(" ("), "source", F.lit(")")))).alias("example"),
-    ).where(in_file & ~refused)
-
-
-def _fields_of(kind: type[Window | Gap], frame: DataFrame) -> DataFrame:
-    """The columns that are fields of the class, with instants in microseconds."""
-    instants = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType)}
-    return frame.select(
-        *(
-            F.unix_micros(field.name).alias(field.name) if field.name in instants else field.name
-            for field in fields(kind)
-        )
-    )
+            rows = rows_in(content_of(path), table)
+        except FileNotFoundError:
+            # It was deleted after it was listed.
+            yield Reading(nothing, 0)
+        except UnreadableError as error:
+            yield Reading(nothing, 0, files=1, examples=frozenset([f"{error} ({source})"]))
+        else:
+            why = reasons(rows, table)
+            valid = rows.filter(pc.is_null(why))
+            kept = select(f"SELECT * FROM rows WHERE {_ENDS[table]} <= {until_us}", valid)
+            found = {*pc.unique(why.drop_null()).to_pylist(), *([_FUTURE] * (kept.num_rows < valid.num_rows))}
+            yield Reading(
+                select(query, kept),
+                kept.num_rows,
+                rows=rows.num_rows - kept.num_rows,
+                examples=frozenset(f"{reason} ({source})" for reason in found),
+            )

@@ -12,6 +12,7 @@ from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.client import Pipeline
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import SentinelConnectionPool
 from redis.backoff import NoBackoff
 from redis.client import Pipeline as BlockingPipeline
 from redis.exceptions import NoPermissionError
@@ -50,7 +51,8 @@ class RedisTransport:
     A user of Redis needs the rights ``+subscribe +unsubscribe +publish &prefix:*``, and no others. Without
     one of them, entering the relay raises redis-py's NoPermissionError.
 
-    Raises ValueError for a text that is no URL of Redis, and TypeError for anything else.
+    Raises ValueError for a text that is no URL of Redis, and for a client of Sentinel's replicas. Raises
+    TypeError for anything else.
     """
 
     max_bytes: int = _MAX_BYTES
@@ -61,7 +63,13 @@ class RedisTransport:
         elif isinstance(server, Redis):
             self._pool = server.connection_pool
         else:
-            raise TypeError(f"server must be a URL or a redis.asyncio.Redis, not {type(server).__name__}")
+            kind = f"{type(server).__module__}.{type(server).__name__}"
+            words = "of a cluster, pass a client of one node"
+            raise TypeError(f"server must be a URL or a redis.asyncio.Redis, not {kind}: {words}")
+        if isinstance(self._pool, SentinelConnectionPool) and not self._pool.is_master:
+            raise ValueError(
+                "a replica does not carry signals to the primary: pass master_for(), not slave_for()"
+            )
         self._prefix = prefix
         # For publishing. A pipeline of the client takes more than twice the processor time.
         self._publisher: AbstractConnection | None = None

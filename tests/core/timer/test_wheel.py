@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from functools import partial
 from itertools import chain
 from typing import Any, cast
 
@@ -190,26 +189,40 @@ def test_the_order_among_equals_is_kept_when_a_slot_is_half_moved_down() -> None
 # A tracer makes objects at each line, so the collector would run where it never runs.
 @pytest.mark.usefixtures("untraced")
 @pytest.mark.parametrize("postponed", [False, True], ids=["moves down", "moves on"])
-def test_a_task_that_a_finalizer_removes_while_it_moves_stays_removed(postponed: bool) -> None:
+@pytest.mark.parametrize("expiration", [None, 37, 90], ids=["removes", "brings forward", "puts off"])
+def test_what_a_finalizer_does_to_a_task_while_it_moves_counts(
+    postponed: bool, expiration: int | None
+) -> None:
+    def act() -> None:
+        acted.append(task)
+        if expiration is None:
+            wheel.remove(task)
+        else:
+            wheel.move(task, expiration)
+
     threshold = gc.get_threshold()
-    removed = 0
+    times = 0
     for allocations in range(12):
         wheel, kept, task = about_to_move(postponed)
+        acted: list[TimerTask] = []
         gc.collect()
-        Finalized(partial(wheel.remove, task))
+        Finalized(act)
         try:
             gc.set_threshold(gc.get_count()[0] + allocations, 10, 10)
             # It makes the slots to which the tasks move.
             due = wheel.advance(36)
         finally:
             gc.set_threshold(*threshold)
-        removed += not task.scheduled
+        times += len(acted)
         check_wheel(wheel)
         assert due == [kept]
         gc.collect()
-        assert wheel.advance(100) == []
+        assert acted == [task]
+        if expiration is not None:
+            assert wheel.advance(expiration - 1) == []
+        assert wheel.advance(100) == ([] if expiration is None else [task])
         assert not len(wheel)
-    assert removed
+    assert times
 
 
 @pytest.mark.skipif(COMPILED, reason="compiled code makes its slots without looking up their class")

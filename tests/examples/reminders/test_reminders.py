@@ -213,10 +213,19 @@ async def test_a_cancelled_reminder_is_not_delivered(lasting_owner: Owner) -> No
     assert f"order {at}" not in lasting_owner.delivered()
 
 
+@pytest.mark.parametrize("id", ["..", "a/b", "%2F", "?#&=", " ", "\0"])
+async def test_every_id_reaches_the_store(lasting_owner: Owner, id: str) -> None:
+    async with messages_of(lasting_owner) as messages:
+        await messages.schedule(b"pay, please", at=time.time() + 3600, id=id)
+        assert await messages.cancel(id)
+
+
 async def test_what_the_store_refuses_is_refused(lasting_owner: Owner) -> None:
     async with messages_of(lasting_owner) as messages:
         with pytest.raises(ValueError, match=r"1,?024"):
             await messages.schedule(b"", at=time.time(), id="x" * 1025)
+        with pytest.raises(ValueError, match=r"1,?024"):
+            await messages.cancel("x" * 1025)
 
 
 async def test_a_second_owner_is_refused_and_leaves_the_first_one_its_socket(lasting_owner: Owner) -> None:

@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import NormalDist
+from types import SimpleNamespace as Row
+from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
 
 from purgatory.pipeline.advise import survival
 from purgatory.pipeline.advise.effects import effects
-
-Wait = tuple[str, int, str]
-Waits = Callable[[Iterable[Wait]], DataFrame]
+from tests.pipeline.advise.waits import Wait, curves_of, waited
 
 
 def advised(
-    operations: DataFrame, *shares: float, others: Sequence[tuple[str, int]] = ()
+    operations: Iterable[dict[str, Any]], *shares: float, others: Sequence[tuple[str, int]] = ()
 ) -> dict[tuple[str, float], Row]:
     """The readings with the effects of their timeouts; under other timeouts only these effects."""
-    # A checkpoint, as the job makes one; else the curves would be computed twice.
-    curves = survival.curves(survival.ends(operations)).localCheckpoint()
-    readings = survival.timeouts(curves, shares).localCheckpoint()
-    given = curves.sparkSession.createDataFrame([*others], "stratum string, timeout_us long")
-    known = readings.where("timeout_us IS NOT NULL").select("stratum", "timeout_us")
-    found = effects(curves, known.union(given)).localCheckpoint()
-    read = readings.join(found, ["stratum", "timeout_us"], "left").collect()
-    return {(row.stratum, row.share): row for row in read} | {
-        (row.stratum, row.timeout_us): row for row in found.collect()
-    }
+    curves = curves_of(operations)
+    readings = survival.timeouts(shares, curves).to_pylist()
+    known = [(row["kind"], row["timeout_us"]) for row in readings if row["timeout_us"] is not None]
+    names = ("purgatory", "kind", "key", "timeout_us")
+    asked = [("fetch", kind, None, timeout) for kind, timeout in (*known, *others)]
+    timeouts = pa.Table.from_pylist([dict(zip(names, each, strict=True)) for each in asked], TIMEOUTS)
+    found = {(row["kind"], row["timeout_us"]): row for row in effects(timeouts, curves).to_pylist()}
+    assert len(found) == len(set(asked))
+    nothing: dict[str, Any] = dict.fromkeys(next(iter(found.values())))
+    return {
+        (row["kind"], row["share"]): Row(**(nothing | found.get((row["kind"], row["timeout_us"]), {}) | row))
+        for row in readings
+    } | {key: Row(**row) for key, row in found.items()}
 
+
+TIMEOUTS = pa.schema(
+    [("purgatory", pa.string()), ("kind", pa.string()), ("key", pa.string()), ("timeout_us", pa.int64())]
+)
 
 # Log-normal waits, censored at 250 ms, at 4 s, or by a cancellation: until completion, timeout, cancellation.
 MEDIAN, SIGMA = 200_000, 1.0
@@ -54,17 +61,17 @@ def recorded() -> Iterable[Wait]:
 
 
 @pytest.fixture(scope="module")
-def worked(waits: Waits, spark: SparkSession) -> dict[tuple[str, float], Row]:
+def worked() -> dict[tuple[str, float], Row]:
     cut_short = [("cut short", wait, "completed") for wait in (1, 2, 3, 8, 9)]
     left = [("left", 2, "cancelled"), ("left", 2, "failed"), ("left", 4, "completed")]
     gone_on = [("gone on", 2, "expired"), *(("gone on", wait, "completed") for wait in (4, 4, 6))]
     unknown = [("unknown", 1, "completed"), ("unknown", 3, "expired")]
-    closed = spark.createDataFrame(
-        [("closed", 2, "expired", None), ("closed", 4, "completed", None)],
-        "stratum string, waited_us long, outcome string, lateness_us long",
-    )
     at_once = [("at once", 2, "completed")] * 3
-    operations = waits([*cut_short, *left, *gone_on, *unknown, *at_once, *recorded()]).unionByName(closed)
+    operations = [
+        *(waited(*each) for each in (*cut_short, *left, *gone_on, *unknown, *at_once, *recorded())),
+        waited("closed", 2, "expired", lateness_us=None),
+        waited("closed", 4, "completed"),
+    ]
     # Twice the same does no harm.
     others = [("cut short", 5), ("cut short", 20), ("cut short", 0), ("gone on", 5), ("unknown", 4)]
     return advised(operations, 0.5, 0.9, 0.95, others=others * 2)

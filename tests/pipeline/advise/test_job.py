@@ -9,6 +9,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace as Row
 from typing import Any
 
 import pytest
@@ -19,9 +20,9 @@ from purgatory.pipeline.advise.verdict import UNKNOWN
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import advise
-from purgatory.pipeline.schemas import OPERATION_COLUMNS, OPERATIONS_TABLE
+from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from purgatory.pipeline.tables import ADVICE_TABLES
-from tests.pipeline.datasets import add_batch, derive
+from tests.pipeline.datasets import add_batch, derive, rows_of_run
 from tests.pipeline.journals import operation
 
 
@@ -40,15 +41,20 @@ def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, str, i
         )
         for number, (purgatory, key, wait, outcome) in enumerate(waits)
     ]
-    add_batch(dataset, OPERATIONS_TABLE, spark.createDataFrame(rows, OPERATION_COLUMNS))
+    add_batch(dataset, OPERATIONS_TABLE, rows)
     return dataset
 
 
 def advised(spark: SparkSession, dataset: Dataset) -> dict[str, list[Any]]:
     last = {"curves": "waited_us", "timeouts": "share", "effects": "timeout_us", "verdicts": "key"}
     return {
-        name: frame.orderBy("purgatory", "kind", "key", last[name]).collect()
-        for name, frame in dataset.read_run(spark, ADVICE_TABLES).items()
+        name: [
+            Row(**row)
+            for row in sorted(
+                rows, key=lambda row: (row["purgatory"], row["kind"], row["key"] or "", row[last[name]] or "")
+            )
+        ]
+        for name, rows in rows_of_run(dataset, ADVICE_TABLES).items()
     }
 
 
@@ -124,5 +130,4 @@ def test_of_no_operations_it_has_nothing_to_say_and_makes_empty_tables(
     assert capsys.readouterr().out == (
         f"No operation is compacted in {dataset.root} yet, so there is nothing to advise.\n"
     )
-    frames = dataset.read_run(spark, ADVICE_TABLES)
-    assert [frames[table.name].count() for table in ADVICE_TABLES] == [0] * len(ADVICE_TABLES)
+    assert rows_of_run(dataset, ADVICE_TABLES) == {table.name: [] for table in ADVICE_TABLES}

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import groupby
 from operator import itemgetter
+from types import SimpleNamespace as Row
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from lifelines import KaplanMeierFitter
 from lifelines.utils import restricted_mean_survival_time
-from pyspark.sql import DataFrame, Row, SparkSession
 
 from purgatory.observer import OUTCOMES
 from purgatory.pipeline.advise import survival
+from tests.pipeline.advise.waits import Wait, curves_of, waited
 
-Wait = tuple[str, int, str]
-Waits = Callable[[Iterable[Wait]], DataFrame]
 # The values of each column, in the order of the waits.
 Curve = dict[str, list[Any]]
 
@@ -72,30 +71,43 @@ COUNTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def curves(waits: Waits, spark: SparkSession) -> DataFrame:
-    counted = spark.createDataFrame(
-        [(name, *each, 0) for name, ends in COUNTED.items() for each in ends],
-        "stratum string, waited_us long, ended long, completed long, expired long",
-    )
-    return survival.curves(survival.ends(waits(ALL)).unionByName(counted)).localCheckpoint()
+COUNTS = pa.schema(
+    [
+        *((name, pa.string()) for name in ("purgatory", "kind", "key")),
+        *((name, pa.int64()) for name in ("waited_us", "ended", "completed", "expired")),
+    ]
+)
 
 
 @pytest.fixture(scope="module")
-def by_stratum(curves: DataFrame) -> dict[str, Curve]:
-    rows = curves.orderBy("stratum", "waited_us").collect()
+def curves() -> pa.Table:
+    counted = [
+        {"purgatory": "fetch", "kind": name, "key": None, "expired": 0}
+        | dict(zip(("waited_us", "ended", "completed"), each, strict=True))
+        for name, ends in COUNTED.items()
+        for each in ends
+    ]
+    found = curves_of(waited(*each) for each in ALL)
+    own = survival.estimated(pa.Table.from_pylist(counted, COUNTS))
+    return pa.concat_tables([found, own])
+
+
+@pytest.fixture(scope="module")
+def by_stratum(curves: pa.Table) -> dict[str, Curve]:
+    rows = curves.sort_by("waited_us").to_pylist()
     return {
         stratum: {
-            column: [row[column] for row in rows if row.stratum == stratum] for column in curves.columns
+            column: [row[column] for row in rows if row["kind"] == stratum] for column in curves.column_names
         }
-        for stratum in {row.stratum for row in rows} - COUNTED.keys()
+        for stratum in {row["kind"] for row in rows} - COUNTED.keys()
     }
 
 
 @pytest.fixture(scope="module")
-def readings(curves: DataFrame) -> dict[tuple[str, float], Row]:
+def readings(curves: pa.Table) -> dict[tuple[str, float], Row]:
     """By stratum and share."""
-    return {(row.stratum, row.share): row for row in survival.timeouts(curves, SHARES).collect()}
+    rows = survival.timeouts(SHARES, curves).to_pylist()
+    return {(row["kind"], row["share"]): Row(**row) for row in rows}
 
 
 def test_worked_example(by_stratum: dict[str, Curve]) -> None:
@@ -169,12 +181,11 @@ def test_the_curve_is_one_until_an_operation_completes(by_stratum: dict[str, Cur
         assert curve[column] == [1.0, 1.0, 1.0]
 
 
-def test_operations_expired_by_closing_their_purgatory_are_not_counted_as_expired(
-    spark: SparkSession,
-) -> None:
-    rows = [("a", 5, "expired", 1), ("a", 5, "expired", None), ("a", 5, "completed", None)]
-    frame = spark.createDataFrame(rows, "stratum string, waited_us long, outcome string, lateness_us long")
-    assert survival.ends(frame).collect() == [("a", 5, 3, 1, 1)]
+def test_operations_expired_by_closing_their_purgatory_are_not_counted_as_expired() -> None:
+    rows = [("expired", 1), ("expired", None), ("completed", None)]
+    curve = curves_of(waited("a", 5, outcome, lateness_us=lateness) for outcome, lateness in rows)
+    counts = curve.select(["kind", "waited_us", "ended", "completed", "expired"]).to_pylist()
+    assert [tuple(row.values()) for row in counts] == [("a", 5, 3, 1, 1)]
 
 
 def test_a_timeout_is_the_first_wait_by_which_the_share_completes(
@@ -223,10 +234,10 @@ def estimate(waits: list[tuple[int, bool]]) -> list[tuple[int, Fraction]]:
 def test_the_interval_of_a_timeout_is_where_the_bounds_of_the_curve_cross_the_share(
     readings: dict[tuple[str, float], Row], by_stratum: dict[str, Curve]
 ) -> None:
-    rows = [row for row in readings.values() if row.share == 0.5 and row.stratum in by_stratum]
+    rows = [row for row in readings.values() if row.share == 0.5 and row.kind in by_stratum]
     assert any(row.timeout_high_us is not None for row in rows)
     for row in rows:
-        curve = by_stratum[row.stratum]
+        curve = by_stratum[row.kind]
 
         def first(column: str, curve: Curve = curve) -> int | None:
             points = zip(curve["waited_us"], curve[column], strict=True)

@@ -6,7 +6,6 @@ A worker is killed during the last command, `summarize`.
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -17,12 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.jobs.generate import generate
 from purgatory.pipeline.transforms.synthesis import Workload
+from tests.pipeline.alike import assert_alike, rows
 from tests.pipeline.cluster.driver import Orders
 from tests.pipeline.cluster.standalone import standalone
 from tests.pipeline.settings import SETTINGS
@@ -128,33 +127,10 @@ def runs(
     return Runs(commands, local, remote, [json.loads(line) for line in log.read_text().splitlines()])
 
 
-def rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a table, in an order that does not depend on floats."""
-    unsorted: list[dict[str, Any]] = DeltaTable(path).to_pyarrow_table().to_pylist()
-    return sorted(
-        unsorted, key=lambda row: [str(value) for value in row.values() if not isinstance(value, float)]
-    )
-
-
-def alike(one: Any, other: Any) -> bool:
-    """Whether two values are equal; floats, up to the error of a different order of summation."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
-    return bool(one == other)
-
-
-def assert_alike(found: list[dict[str, Any]], right: list[dict[str, Any]]) -> None:
-    assert right
-    assert len(found) == len(right)
-    for own, other in zip(found, right, strict=True):
-        assert own.keys() == other.keys()
-        assert all(map(alike, own.values(), other.values())), (own, other)
-
-
 def test_each_command_gives_the_same_tables_on_a_cluster_that_loses_a_worker(runs: Runs) -> None:
     for command in runs.commands:
         for table in TABLES[command]:
-            assert_alike(rows(runs.cluster / table), rows(runs.local / table))
+            assert_alike(rows(f"{runs.cluster}/{table}"), rows(f"{runs.local}/{table}"))
 
 
 def test_both_workers_ran_tasks(runs: Runs) -> None:

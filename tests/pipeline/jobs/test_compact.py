@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from purgatory.journal.schema import CHECKS, GAPS, OPERATIONS
@@ -32,9 +32,10 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.intake import Intake, ReadSegment, take_in
 from purgatory.pipeline.jobs.compact import compact, run
 from purgatory.pipeline.listing import Segment, segments
-from purgatory.pipeline.schemas import CHECKS_TABLE, COMPACTED_OPERATIONS, GAPS_TABLE, OPERATIONS_TABLE
+from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.tally import Counts
-from purgatory.pipeline.transforms.duplicates import duplicates
+from purgatory.pipeline.transforms.duplicates import Positions, duplicates
+from tests.pipeline.datasets import frame
 from tests.pipeline.journals import NOON, ROWS, add_segment, operation
 from tests.pipeline.odd_files import odd_files
 from tests.pipeline.settings import NO_SPARK
@@ -99,19 +100,19 @@ def test_the_output_accounts_for_each_row_and_file(compacted: Compacted) -> None
 
 
 def test_a_journal_becomes_a_dataset(spark: SparkSession, compacted: Compacted) -> None:
-    operations = compacted.dataset.read_operations(spark)
-    assert operations.columns == COMPACTED_OPERATIONS.names
+    operations = frame(spark, compacted.dataset.table(OPERATIONS_TABLE))
+    assert operations.columns == OPERATIONS_TABLE.columns.names
     found = operations.orderBy("operation_id").collect()
     assert [row["operation_id"] for row in found] == [1, 2, 3]
     assert [row["kind"] for row in found] == ["Fetch", "1", "a/b=c " * 50]
     assert [row["date"].isoformat() for row in found] == ["2026-03-01", "2026-03-01", "2026-03-02"]
     assert found[0]["keys"] == ["k"]
-    assert compacted.dataset.read(spark, CHECKS_TABLE).count() == 2
-    assert compacted.dataset.read_gaps(spark).select("lost_operations").collect() == [Row(lost_operations=3)]
+    assert compacted.dataset.table(CHECKS_TABLE).rows().num_rows == 2
+    assert compacted.dataset.table(GAPS_TABLE).rows()["lost_operations"].to_pylist() == [3]
 
 
 def test_malformed_rows_are_in_the_quarantine(spark: SparkSession, compacted: Compacted) -> None:
-    (row,) = compacted.dataset.read_quarantine(spark).collect()
+    (row,) = frame(spark, compacted.dataset.quarantine).collect()
     assert row["source"] == f"{compacted.journal}/operations/one.parquet"
     assert (row["reason"], row["position"], row["table"]) == ("tries is below 1", 3, "operations")
     refused: dict[str, Any] = json.loads(row["row"])
@@ -121,7 +122,7 @@ def test_malformed_rows_are_in_the_quarantine(spark: SparkSession, compacted: Co
 def test_each_file_is_listed_with_its_counts_or_with_the_reason_why_it_is_unreadable(
     spark: SparkSession, compacted: Compacted
 ) -> None:
-    listed = compacted.dataset.read_segments(spark).where(F.col("table") == OPERATIONS)
+    listed = frame(spark, compacted.dataset.segments).where(F.col("table") == OPERATIONS)
     broken, empty, one = listed.orderBy("name").collect()
     assert (broken["name"], broken["rows"]) == ("broken.parquet", None)
     assert broken["source"] == f"{compacted.journal}/operations/broken.parquet"
@@ -149,8 +150,8 @@ def test_a_segment_is_compacted_once_even_if_it_was_moved_or_copied(
     shutil.copy(compacted.journal / OPERATIONS / "one.parquet", tmp_path / "other" / OPERATIONS)
     added = add(spark, f"{tmp_path}/*", dataset).added
     assert added == Counts(files=2, rows=4, kept=1, duplicates=2, quarantined=1)
-    assert ids(dataset.read_operations(spark)) == [1, 2, 3, 5]
-    assert dataset.read_segments(spark).where("table = 'operations'").count() == 9
+    assert ids(frame(spark, dataset.table(OPERATIONS_TABLE))) == [1, 2, 3, 5]
+    assert frame(spark, dataset.segments).where("table = 'operations'").count() == 9
 
 
 def test_a_segment_that_was_half_copied_is_read_when_it_is_complete(
@@ -168,8 +169,8 @@ def test_a_segment_that_was_half_copied_is_read_when_it_is_complete(
 
     path.write_bytes(whole)
     assert add(spark, journal, dataset).added == Counts(files=1, rows=100, kept=100)
-    assert ids(dataset.read_operations(spark)) == list(range(100))
-    (listed,) = dataset.read_segments(spark).collect()
+    assert ids(frame(spark, dataset.table(OPERATIONS_TABLE))) == list(range(100))
+    *_, listed = dataset.segments.rows().sort_by("batch").to_pylist()
     assert (listed["rows"], listed["reason"]) == (100, None)
     # It has the bytes that were read, whatever its time.
     os.utime(path, (1, 1))
@@ -198,7 +199,7 @@ def test_files_of_one_name_are_all_read_and_a_file_that_changes_is_read_again(
     assert read().report() == "checks: 0 new files, 0 rows = 0 kept + 0 duplicates + 0 quarantined"
     add_segment(tmp_path / "n1", "part-0", [ROWS[CHECKS] | {"key": "3"}], table=CHECKS)
     assert "  1 files have changed since they were read, and were read again" in read().report()
-    assert sorted(row["key"] for row in dataset.read(spark, CHECKS_TABLE).collect()) == ["1", "2", "3"]
+    assert sorted(dataset.table(CHECKS_TABLE).rows()["key"].to_pylist()) == ["1", "2", "3"]
 
 
 def test_copies_of_an_unreadable_file_are_unreadable_and_a_copy_of_a_file_that_is_gone_is_an_error(
@@ -215,7 +216,7 @@ def test_copies_of_an_unreadable_file_are_unreadable_and_a_copy_of_a_file_that_i
     monkeypatch.setattr(Segment, "digest", lambda segment: "the digest of what was there before")
     with pytest.raises(PipelineError, match=r"one.parquet: it changed while compact read it"):
         compact(spark, str(journal), dataset, GAPS_TABLE, 1000)
-    assert dataset.read_gaps(spark).isEmpty()
+    assert not dataset.table(GAPS_TABLE).rows().num_rows
 
     found = segments(str(journal), GAPS)
     monkeypatch.undo()
@@ -248,7 +249,7 @@ def test_a_file_that_changes_between_two_readings_is_not_committed(
 ) -> None:
     path = add_segment(journal, "one", [operation(1), operation(1)])
 
-    def change(*arguments: Any) -> DataFrame:
+    def change(*arguments: Any) -> Mapping[str, Positions]:
         add_segment(journal, "one", [operation(1), operation(1, node="b")])
         return duplicates(*arguments)
 
@@ -256,7 +257,7 @@ def test_a_file_that_changes_between_two_readings_is_not_committed(
     monkeypatch.setattr(compaction, "duplicates", change)
     with pytest.raises(PipelineError, match="do not add up"):
         add(spark, journal, dataset)
-    assert dataset.read_operations(spark).isEmpty()
+    assert not dataset.table(OPERATIONS_TABLE).rows().num_rows
 
 
 def test_of_500_damaged_foreign_and_odd_files_every_good_row_arrives_and_every_bad_file_has_a_reason(
@@ -265,7 +266,7 @@ def test_of_500_damaged_foreign_and_odd_files_every_good_row_arrives_and_every_b
     good = odd_files(journal / OPERATIONS, 500)
     compaction = add(spark, journal, dataset)
     assert compaction.added.files == 500
-    rows = dataset.read_operations(spark).where(F.col("node") == "good")
+    rows = frame(spark, dataset.table(OPERATIONS_TABLE)).where(F.col("node") == "good")
     assert ids(rows) == sorted(good)
     listed = dataset.segments.rows().to_pylist()
     assert len(listed) == 500
@@ -281,13 +282,13 @@ def test_a_batch_whose_counts_do_not_add_up_is_not_committed(
 ) -> None:
     add_segment(journal, "one", [operation(1), operation(1), operation(2)])
     with monkeypatch.context() as patched:
-        patched.setattr(compaction, "duplicates", lambda rows, known, identity: rows.limit(2))
+        patched.setattr(compaction, "duplicates", lambda context, table, paths, known: {paths[0]: [0, 1]})
         with pytest.raises(PipelineError, match=r"do not add up.*rows=3, kept=1.*written 1 and 0"):
             add(spark, journal, dataset)
     monkeypatch.setattr(compaction, "take_in", with_a_row_too_many)
     with pytest.raises(PipelineError, match=r"do not add up.*rows=4, kept=4.*written 3 and 0"):
         add(spark, journal, dataset)
-    assert dataset.read_operations(spark).isEmpty()
+    assert not dataset.table(OPERATIONS_TABLE).rows().num_rows
 
 
 def with_a_row_too_many(*arguments: Any) -> Iterator[Intake]:
@@ -304,7 +305,7 @@ def test_a_segment_that_is_gone_when_its_batch_is_read_is_an_error(
     paths[1].unlink()
     with pytest.raises(PipelineError, match=rf"{paths[1]}: it was moved .* none of the 2 segments"):
         Compaction(spark, dataset, CHECKS_TABLE).add(found, 1000)
-    assert dataset.read(spark, CHECKS_TABLE).isEmpty()
+    assert not dataset.table(CHECKS_TABLE).rows().num_rows
 
 
 def test_a_segment_that_spark_passes_over_is_an_error(
@@ -327,7 +328,7 @@ def test_errors_of_spark_are_raised_unchanged(
     monkeypatch.setattr(compaction, "take_in", fail)
     with pytest.raises((PySparkException, Py4JJavaError), match="the cluster is gone"):
         compact(spark, str(journal), dataset, GAPS_TABLE, 1000)
-    assert dataset.read_segments(spark).isEmpty()
+    assert not dataset.segments.rows().num_rows
 
 
 def on_disk(dataset: Dataset) -> set[str]:
@@ -393,8 +394,8 @@ def test_the_files_of_a_commit_that_was_made_stay_although_what_follows_it_fails
         with pytest.raises(OSError, match="No space left"):
             add(spark, journal, dataset)
     assert add(spark, journal, dataset).added == Counts()
-    assert ids(dataset.read_operations(spark)) == [1]
-    assert dataset.read_quarantine(spark).count() == 1
+    assert ids(frame(spark, dataset.table(OPERATIONS_TABLE))) == [1]
+    assert dataset.quarantine.rows().num_rows == 1
 
 
 def test_a_compaction_shows_its_counts_and_its_dataset() -> None:

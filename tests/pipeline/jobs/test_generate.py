@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
@@ -17,7 +20,7 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import generate
 from purgatory.pipeline.jobs.compact import compact
 from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
-from purgatory.pipeline.transforms.segments import decode
+from purgatory.pipeline.transforms.segments import rows_in
 from purgatory.pipeline.transforms.synthesis import Workload
 from tests.pipeline.settings import NO_SPARK
 
@@ -54,12 +57,10 @@ def test_a_synthetic_journal_can_be_compacted(
     added = compact(spark, journal, dataset, OPERATIONS_TABLE, 1000).added
     assert (added.rows, added.duplicates, added.unreadable_files) == (1000, 0, 0)
     assert 50 < added.quarantined < 150
-    dates = {row["date"].isoformat() for row in dataset.read_operations(spark).select("date").collect()}
+    dates = {date.isoformat() for date in dataset.table(OPERATIONS_TABLE).rows()["date"].to_pylist()}
     assert dates == {"2026-05-04", "2026-05-05"}
     for file in Path(journal, CHECKS).glob("*.parquet"):
-        segment = pa.record_batch({"path": [file.name], "content": [file.read_bytes()]})
-        about, *_ = decode(CHECKS_TABLE, iter([segment]))
-        assert about.column("reason").to_pylist() == [None]
+        assert rows_in(pa.py_buffer(file.read_bytes()), CHECKS_TABLE).num_rows > 0
 
     with pytest.raises(PipelineError, match="exists already"):
         generate.check(options)
@@ -79,3 +80,16 @@ def test_a_journal_that_could_not_be_written_leaves_nothing(
         generate.run(NO_SPARK, options)
     generate.check(options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_with_rows_writes_a_segment_and_writes_it_again_if_it_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.record_batch({"id": [1, 2]})
+    for number, batches in ((3, [rows]), (4, [rows, rows]), (3, [rows]), (5, [])):
+        monkeypatch.setattr(
+            TaskContext, "get", lambda number=number: SimpleNamespace(partitionId=lambda: number)
+        )
+        assert list(generate.write_batches(str(tmp_path), iter(batches))) == []
+    found = {path.name: pq.read_table(path).num_rows for path in tmp_path.iterdir()}
+    assert found == {"000003.parquet": 2, "000004.parquet": 4}

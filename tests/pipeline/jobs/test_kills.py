@@ -6,7 +6,6 @@ Checks have no identity. So a segment that is read again would double them, and 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,11 +17,13 @@ from typing import Any, Final
 
 import duckdb
 import polars as pl
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
+from purgatory.pipeline import locations
 from purgatory.pipeline.command import parser
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
@@ -31,6 +32,7 @@ from purgatory.pipeline.jobs.compact import compact, run
 from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.tally import Counts
 from tests.pipeline.journals import ROWS, add_segment, operation
+from tests.pipeline.object_store import ship
 from tests.pipeline.settings import SETTINGS
 
 
@@ -43,9 +45,16 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / "journal"
 
 
+@pytest.fixture(params=["disk", pytest.param("store", marks=pytest.mark.long)])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The folder of the dataset and of the journal that is read."""
+    root: str = request.getfixturevalue("bucket") if request.param == "store" else str(tmp_path)
+    return root
+
+
 @pytest.fixture
-def dataset(tmp_path: Path) -> Dataset:
-    return Dataset(f"{tmp_path}/dataset")
+def dataset(root: str) -> Dataset:
+    return Dataset(f"{root}/dataset")
 
 
 def add_checks(journal: Path, name: str, *keys: str) -> Path:
@@ -56,21 +65,31 @@ def add_checks(journal: Path, name: str, *keys: str) -> Path:
     )
 
 
+def shipped(journal: Path, root: str) -> str:
+    """The address of the journal in the root, to which it is shipped if it is not there already."""
+    if journal.is_relative_to(root):
+        return str(journal)
+    ship(journal.parent, f"{root}/journals")
+    return f"{root}/journals/{journal.name}"
+
+
 def add(spark: SparkSession, journal: Path, dataset: Dataset) -> Counts:
     """Compact the checks, two segments in a batch."""
-    return compact(spark, str(journal), dataset, CHECKS_TABLE, 2).added
+    address = shipped(journal, dataset.root.removesuffix("/dataset"))
+    return compact(spark, address, dataset, CHECKS_TABLE, 2).added
 
 
 def read(spark: SparkSession, table: StoredTable, *columns: str) -> list[tuple[Any, ...]]:
-    """The rows of a table, sorted, after making sure that three engines read the same."""
+    """The rows of a table, sorted, after making sure that three programs read the same."""
     if not table.exists:
         return []
-    by_spark = [tuple(row) for row in table.read(spark).select(*columns).collect()]
-    by_polars = pl.read_delta(table.path).select(columns).rows()
-    files = DeltaTable(table.path).to_pyarrow_dataset()
+    by_arrow = [tuple(row.values()) for row in table.rows().select(columns).to_pylist()]
+    options = dict(locations.delta_options(table.path))
+    by_polars = pl.read_delta(table.path, storage_options=options).select(columns).rows()
+    files = DeltaTable(table.path, storage_options=options).to_pyarrow_dataset()
     by_duckdb = duckdb.from_arrow(files).project(", ".join(f'"{name}"' for name in columns)).fetchall()
-    assert sorted(by_spark) == sorted(by_polars) == sorted(by_duckdb)
-    return sorted(by_spark)
+    assert sorted(by_arrow) == sorted(by_polars) == sorted(by_duckdb)
+    return sorted(by_arrow)
 
 
 def keys(spark: SparkSession, dataset: Dataset) -> list[str]:
@@ -191,25 +210,24 @@ def test_no_row_is_lost_or_doubled(
 
 @pytest.mark.long
 def test_after_a_kill_with_signal_9_no_row_is_lost_or_repeated(
-    spark: SparkSession, journal: Path, dataset: Dataset
+    spark: SparkSession, journal: Path, dataset: Dataset, root: str
 ) -> None:
     for number in range(4):
         add_segment(journal, f"{number}", [operation(number), operation(number + 1)])
-    command = [sys.executable, "-m", "purgatory.pipeline", "compact", str(journal), dataset.root]
+    command = [sys.executable, "-m", "purgatory.pipeline", "compact", shipped(journal, root), dataset.root]
     options = ["--files-per-batch", "1", "--master", "local[1]", "--memory", "1g"]
     settings = [f"--conf={name}={value}" for name, value in SETTINGS.items()]
-    log = Path(dataset.table(OPERATIONS_TABLE).path, "_delta_log")
+    first = f"{dataset.table(OPERATIONS_TABLE).path}/_delta_log/{1:020}.json"
     with subprocess.Popen([*command, *options, *settings], start_new_session=True) as process:
         # When the first batch is committed, it is working on the second.
-        while not (log / "00000000000000000001.json").exists():
+        while not locations.exists(first):
             assert process.poll() is None
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGKILL)
-    moved = shutil.move(journal, journal.with_name("moved"))
-    run(spark, parser().parse_args(["compact", str(moved), dataset.root]))
+    moved = shipped(journal.rename(journal.with_name("moved")), root)
+    run(spark, parser().parse_args(["compact", moved, dataset.root]))
     found = read(spark, dataset.table(OPERATIONS_TABLE), "operation_id")
     assert found == [(number,) for number in range(5)]
-    counts = dataset.read_segments(spark).groupBy().sum("rows", "kept", "duplicates").first()
-    assert counts is not None
+    listed = dataset.segments.rows()
     # The first segment is at two paths.
-    assert tuple(counts) == (10, 5, 5)
+    assert [pc.sum(listed[name]).as_py() for name in ("rows", "kept", "duplicates")] == [10, 5, 5]

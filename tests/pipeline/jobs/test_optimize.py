@@ -26,7 +26,7 @@ def test_small_files_are_merged_and_files_that_no_table_needs_are_deleted(
     dataset = Dataset(f"{tmp_path}/dataset")
     checks = dataset.table(CHECKS_TABLE)
     for _ in range(3):
-        add_batch(dataset, CHECKS_TABLE, spark.createDataFrame([ROWS[CHECKS]], CHECKS_TABLE.recorded))
+        add_batch(dataset, CHECKS_TABLE, [ROWS[CHECKS]])
     derive(dataset, GAP_MINUTES, [])
     # What a killed process left ten days ago, and what another one is writing now.
     left, being_written = Path(checks.path, "left.parquet"), Path(checks.path, "new.parquet")
@@ -42,7 +42,7 @@ def test_small_files_are_merged_and_files_that_no_table_needs_are_deleted(
     assert f"{dataset.derived(GAP_MINUTES).path}: 0 files merged, 0 old files deleted" in lines
     assert (left.exists(), being_written.exists()) == (False, True)
     assert len(checks.log().file_uris()) == 1
-    assert dataset.read(spark, CHECKS_TABLE).count() == 3
+    assert dataset.table(CHECKS_TABLE).rows().num_rows == 3
     # `compact` still knows what it has read.
-    assert dataset.read_segments(spark).count() == 3
+    assert dataset.segments.rows().num_rows == 3
     assert Batches(dataset, CHECKS_TABLE).last == 3

@@ -56,7 +56,7 @@ def test_each_step_gets_its_paths_and_its_default_options(
         "retry": False,
     }
     assert options["summarize"] == {"dataset": Dataset("-dataset"), "hottest": 20}
-    assert options["report"] == {"dataset": Dataset("-dataset"), "output": Path("p")}
+    assert options["report"] == {"dataset": Dataset("-dataset"), "output": "p"}
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.startswith("step 1 of 5: compact\nstep 2 of 5: summarize\n")

@@ -11,9 +11,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
 
 from purgatory.journal.schema import GAPS
 from purgatory.pipeline.dataset import Dataset
@@ -23,16 +21,14 @@ from purgatory.pipeline.replay.recommendation import DEFAULT
 from purgatory.pipeline.replay.wheel_waits import NO_WAITS
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
 from purgatory.pipeline.tables import REPLAY_TABLES
-from tests.pipeline.datasets import add_batch, derive
+from tests.pipeline.datasets import add_batch, derive, rows_of_run
 from tests.pipeline.journals import NOON, ROWS, Row, operation
 
 
 def compacted(spark: SparkSession, root: Path, rows: dict[Table, Sequence[Row]]) -> Dataset:
     dataset = Dataset(str(root))
     for table, own in rows.items():
-        fields = StructType([*table.recorded])
-        frame = spark.createDataFrame([tuple(row[name] for name in fields.names) for row in own], fields)
-        add_batch(dataset, table, frame)
+        add_batch(dataset, table, own)
     return dataset
 
 
@@ -45,8 +41,8 @@ def parsed(*arguments: str) -> Namespace:
 @dataclass(frozen=True)
 class Run:
     output: list[str]
-    settings: list[SparkRow]
-    recommendations: list[SparkRow]
+    settings: list[Row]
+    recommendations: list[Row]
 
 
 # Five hundred operations a second for three seconds. Every second one expires, after 300 ms.
@@ -81,8 +77,8 @@ def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
     with redirect_stdout(StringIO()) as printed:
         replay.run(spark, options)
     tables = (
-        frame.orderBy("purgatory", "tick_us", "wheel_size").collect()
-        for frame in dataset.read_run(spark, REPLAY_TABLES).values()
+        sorted(rows, key=lambda row: (row["purgatory"], row["tick_us"], row["wheel_size"]))
+        for rows in rows_of_run(dataset, REPLAY_TABLES).values()
     )
     return Run(printed.getvalue().splitlines(), *tables)
 
@@ -142,8 +138,7 @@ def test_of_operations_that_have_not_waited_it_has_nothing_to_say_and_makes_empt
     dataset = compacted(spark, tmp_path, {OPERATIONS_TABLE: [tried_once], GAPS_TABLE: []})
     replay.run(spark, parsed(dataset.root))
     assert capsys.readouterr().out == f"{NO_WAITS}\n"
-    frames = dataset.read_run(spark, REPLAY_TABLES)
-    assert [frames[table.name].count() for table in REPLAY_TABLES] == [0, 0]
+    assert rows_of_run(dataset, REPLAY_TABLES) == {table.name: [] for table in REPLAY_TABLES}
 
 
 def test_by_default_all_ticks_and_sizes_are_tried() -> None:

@@ -1,20 +1,22 @@
-"""The replay as a Spark transform, and the measures of each setting."""
+"""The replay of intervals, and the measures of each setting."""
 
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
 
+from purgatory.journal.schema import OPERATIONS
 from purgatory.pipeline.replay.reaper import ReplayInterval, Setting
-from purgatory.pipeline.replay.settings import by_setting, replay, replayed
+from purgatory.pipeline.replay.settings import WORK, by_setting, replay, replayed
 from purgatory.pipeline.replay.wheel_waits import intervals
-from tests.pipeline.journals import NOON
+from tests.pipeline.journals import NOON, segment
+from tests.pipeline.parts import result
 from tests.pipeline.replay.random_waits import random_waits
+from tests.pipeline.replay.wheels import waited
 
 SETTINGS = [Setting(1_000, 8), Setting(10_000, 32), Setting(50_000, 3)]
 # The seeds of the waits on each wheel. One purgatory is on two nodes.
@@ -28,13 +30,14 @@ def test_the_rows_of_an_interval_add_up_to_its_work() -> None:
     table = pa.table(
         columns
         | {
+            "node": ["n"] * len(waits),
             "purgatory": ["p"] * len(waits),
             "since_us": [since] * len(waits),
             "until_us": [until] * len(waits),
         }
     )
 
-    rows = replay(SETTINGS)(table).to_pylist()
+    rows = replay(SETTINGS, table).to_pylist()
 
     interval = ReplayInterval(waits, since, until)
     for setting in SETTINGS:
@@ -55,48 +58,39 @@ def test_the_rows_of_an_interval_add_up_to_its_work() -> None:
         }
         assert max(row["fullest_slot"] for row in own) == work.fullest_slot
         assert max(row["levels"] for row in own) == work.levels
-        assert {(row["purgatory"], row["since_us"], row["until_us"]) for row in own} == {
-            ("p", since, interval.end)
-        }
+        assert {row["purgatory"] for row in own} == {"p"}
+        times = {(row["since_us"], row["until_us"]) for row in own if row["lateness_us"] is None}
+        assert times == {(since, interval.end)}
         late = Counter({row["lateness_us"]: row["expired"] for row in own if row["lateness_us"] is not None})
         assert late == work.lateness
 
 
 @pytest.mark.long
-def test_the_measures_do_not_depend_on_the_partition_into_intervals(spark: SparkSession) -> None:
+def test_the_measures_do_not_depend_on_the_partition_into_intervals() -> None:
     histories = {wheel: random_waits(seed, most=150) for wheel, seed in SEEDS.items()}
-    waits = spark.createDataFrame(
-        [(*wheel, *wait) for wheel, waits in histories.items() for wait in waits],
-        "node string, purgatory string, entered_us long, deadline_us long, left_us long",
-    )
-    shuffled = waits.repartition(5).orderBy(F.xxhash64("entered_us"))
-    few, many = (
-        replayed(rows, intervals(rows, coarsest_us=50_000, size=size), SETTINGS)
-        for rows, size in ((waits, 1_000_000), (shuffled, 1))
-    )
-    both = few.unionAll(many.withColumn("purgatory", F.concat(F.lit("split "), "purgatory"))).persist()
-
-    rows = by_setting(both).orderBy("purgatory", "tick_us", "wheel_size").collect()
-
-    one_each = both.where("tick_us = 1000 AND lateness_us IS NULL")
-    intervals_of = {row["purgatory"]: row["count"] for row in one_each.groupBy("purgatory").count().collect()}
-    both.unpersist()
-    assert (intervals_of["fetch"], intervals_of["produce"]) == (2, 1)
-    assert min(intervals_of["split fetch"], intervals_of["split produce"]) > 5
-    fetch, produce, *split = ([row.asDict() for row in rows[i : i + 3]] for i in (0, 3, 6, 9))
-    assert split == [
-        [row | {"purgatory": f"split {row['purgatory']}"} for row in each] for each in (fetch, produce)
-    ]
-    whole = ReplayInterval(histories["a", "produce"])
+    rows = segment(OPERATIONS, [waited(wheel, wait) for wheel, waits in histories.items() for wait in waits])
+    shuffled = rows.sort_by("waited_us")
+    found = []
+    for operations, size, chunk in ((rows, 1_000_000, 1_000), (shuffled, 1, 7)):
+        partition = result(intervals(coarsest_us=50_000, size=size), operations, chunk=chunk)
+        work = result(replayed(SETTINGS, partition), operations, chunk=chunk)
+        found.append((Counter(partition["purgatory"].to_pylist()), by_setting(work)))
+    (few, whole), (many, split) = found
+    assert (few["fetch"], few["produce"]) == (2, 1)
+    assert min(many["fetch"], many["produce"]) > 5
+    order = [(name, "ascending") for name in ("purgatory", "tick_us", "wheel_size")]
+    assert split.sort_by(order).to_pylist() == whole.sort_by(order).to_pylist()
+    interval = ReplayInterval(histories["a", "produce"])
+    produce = [row for row in whole.sort_by(order).to_pylist() if row["purgatory"] == "produce"]
     for row, setting in zip(produce, SETTINGS, strict=True):
-        work = whole.replayed(setting)
-        assert (row["operations"], row["wakeups"], row["moves"]) == (whole.begun, work.wakeups, work.moves)
+        work = interval.replayed(setting)
+        assert (row["operations"], row["wakeups"], row["moves"]) == (interval.begun, work.wakeups, work.moves)
         assert (row["fullest_slot"], row["levels"]) == (work.fullest_slot, work.levels)
         assert row["expired"] == work.lateness.total()
 
 
 @pytest.fixture(scope="module")
-def measures(spark: SparkSession) -> dict[tuple[str, int, int], Row]:
+def measures() -> dict[tuple[str, int, int], dict[str, Any]]:
     """By purgatory, tick and wheel size."""
     noon = round(NOON.timestamp() * 1e6)
 
@@ -135,23 +129,20 @@ def measures(spark: SparkSession) -> dict[tuple[str, int, int], Row]:
         row("produce", 2000, 8, 1, 0),
         row("produce", 3000, 8, 1, 0),
     ]  # fmt: skip
-    frame = spark.createDataFrame(
-        rows,
-        "purgatory string, tick_us long, wheel_size long, since_us long, until_us long, operations long, "
-        "wakeups long, moves long, fullest_slot long, levels long, lateness_us long, expired long",
-    )
-    at = {name: F.unix_micros(name) - noon for name in ("since", "until")}
-    found = by_setting(frame).withColumns(at).collect()
+    columns = [
+        pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), WORK, strict=True)
+    ]
+    found = by_setting(pa.Table.from_arrays(columns, schema=WORK)).to_pylist()
     return {(row["purgatory"], row["tick_us"], row["wheel_size"]): row for row in found}
 
 
-def test_intervals_and_nodes_are_added_up(measures: dict[tuple[str, int, int], Row]) -> None:
-    assert measures["fetch", 1000, 8].asDict() == {
+def test_intervals_and_nodes_are_added_up(measures: dict[tuple[str, int, int], dict[str, Any]]) -> None:
+    assert measures["fetch", 1000, 8] == {
         "purgatory": "fetch",
         "tick_us": 1000,
         "wheel_size": 8,
-        "since": 0,
-        "until": 90,
+        "since": NOON,
+        "until": NOON + timedelta(microseconds=90),
         "operations": 20,
         "wakeups": 11,
         "moves": 3,
@@ -169,7 +160,7 @@ def test_intervals_and_nodes_are_added_up(measures: dict[tuple[str, int, int], R
 
 
 def test_a_setting_that_is_worse_in_one_way_and_better_in_none_is_not_in_the_pareto_set(
-    measures: dict[tuple[str, int, int], Row],
+    measures: dict[tuple[str, int, int], dict[str, Any]],
 ) -> None:
     assert {setting for setting, row in measures.items() if row["pareto"]} == {
         ("fetch", 1000, 8),

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
 
+from purgatory.journal.schema import OPERATIONS
 from purgatory.pipeline.replay.reaper import NEVER, Wait
-from purgatory.pipeline.replay.wheel_waits import intervals, wheel_waits
-from purgatory.pipeline.schemas import OPERATION_COLUMNS
-from tests.pipeline.journals import NOON, Row, operation
-from tests.pipeline.replay.conftest import WheelWaits
+from purgatory.pipeline.replay.wheel_waits import WAITS, intervals
+from purgatory.pipeline.sql import select
+from tests.pipeline.journals import NOON, Row, operation, segment
+from tests.pipeline.parts import result
+from tests.pipeline.replay.wheels import waited
 
 SECOND = 1_000_000
 AT_NOON = round(NOON.timestamp()) * SECOND
 
 
-def test_the_time_of_operations_on_a_wheel(spark: SparkSession) -> None:
+def test_the_time_of_operations_on_a_wheel() -> None:
     never, at_once = {"timeout_us": None}, {"timeout_us": 0}
     completed = {"outcome": "completed", "lateness_us": None, "tries": 2}
     at_first_try = completed | {"tries": 1, "timeout_us": 5000}
@@ -44,11 +46,8 @@ def test_the_time_of_operations_on_a_wheel(spark: SparkSession) -> None:
         (completed | {"timeout_us": 500, "waited_us": 600}, (100, 600, 600)),
     ]
     rows = [operation(node=str(number), **case) for number, (case, _) in enumerate(cases)]
-    operations = spark.createDataFrame(
-        [tuple(row[name] for name in OPERATION_COLUMNS.names) for row in rows], OPERATION_COLUMNS
-    )
-
-    waits = {row["node"]: row for row in wheel_waits(operations).collect()}
+    found = select(WAITS, segment(OPERATIONS, rows)).to_pylist()
+    waits = {row["node"]: row for row in found}
 
     for number, (case, wait) in enumerate(cases):
         row = waits.get(str(number))
@@ -56,12 +55,12 @@ def test_the_time_of_operations_on_a_wheel(spark: SparkSession) -> None:
         assert moments == (wait and tuple(t if t is None else AT_NOON + t for t in wait)), case
 
 
-def bounds(frame: DataFrame) -> dict[str, list[tuple[int, int]]]:
-    found = defaultdict(list)
-    for row in frame.orderBy("since_us").collect():
+def bounds(found: pa.Table) -> dict[str, list[tuple[int, int]]]:
+    of_wheels = defaultdict(list)
+    for row in found.sort_by("since_us").to_pylist():
         assert row["node"] == "n"
-        found[row["purgatory"]].append((row["since_us"], row["until_us"]))
-    return found
+        of_wheels[row["purgatory"]].append((row["since_us"], row["until_us"]))
+    return of_wheels
 
 
 def seconds(*instants: float) -> Wait:
@@ -69,7 +68,7 @@ def seconds(*instants: float) -> Wait:
     return entered, deadline, left[0] if left else None
 
 
-def test_intervals_begin_where_the_state_of_the_alarm_is_known(wheel_waits_of: WheelWaits) -> None:
+def test_intervals_begin_where_the_state_of_the_alarm_is_known() -> None:
     histories = {
         # Each wait is over before the next one begins.
         "quiet": [seconds(9.1, 20, 9.2), seconds(10.3, 20, 10.4), seconds(11.5, 20, 11.6)],
@@ -82,11 +81,9 @@ def test_intervals_begin_where_the_state_of_the_alarm_is_known(wheel_waits_of: W
     }
     # So that less than one wait is pending on average.
     at_last = seconds(1000, 1001, 1000.1)
-    waits = wheel_waits_of(
-        (name, wait) for name, random_waits in histories.items() for wait in [*random_waits, at_last]
-    )
+    waits = [waited(("n", name), wait) for name, own in histories.items() for wait in [*own, at_last]]
 
-    found = bounds(intervals(waits, coarsest_us=100_000, size=1))
+    found = bounds(result(intervals(coarsest_us=100_000, size=1), segment(OPERATIONS, waits)))
 
     assert {name: [since / SECOND for since, _ in found[name]] for name in histories} == {
         "quiet": [9, 10.3, 11.5, 1000],
@@ -98,28 +95,27 @@ def test_intervals_begin_where_the_state_of_the_alarm_is_known(wheel_waits_of: W
         assert [until for _, until in parts] == [*(since for since, _ in parts[1:]), NEVER]
 
 
-def test_intervals_have_the_requested_size_and_are_longer_if_many_waits_are_pending(
-    wheel_waits_of: WheelWaits,
-) -> None:
+def test_intervals_have_the_requested_size_and_are_longer_if_many_waits_are_pending() -> None:
     # Ten begin in each second.
-    brief = [seconds(10 + t / 10, 99, 10.05 + t / 10) for t in range(100)]
+    brief = [seconds(10 + t / 10, 999, 10.05 + t / 10) for t in range(100)]
     # 48 of these are pending on average, and one expires each second.
     lasting = [
-        seconds(10 + t / 10, 15 + t / 10 if t % 10 == 0 else 99, *[15 + t / 10] * (t % 10 > 0))
+        seconds(10 + t / 10, 15 + t / 10 if t % 10 == 0 else 999, *[15 + t / 10] * (t % 10 > 0))
         for t in range(1000)
     ]
-    waits = wheel_waits_of([*(("brief", wait) for wait in brief), *(("lasting", wait) for wait in lasting)])
+    waits = [
+        waited(("n", name), wait) for name, own in (("brief", brief), ("lasting", lasting)) for wait in own
+    ]
+    operations = segment(OPERATIONS, waits)
 
-    found = bounds(intervals(waits, coarsest_us=1000, size=30))
+    found = bounds(result(intervals(coarsest_us=1000, size=30), operations))
 
     assert [since // SECOND for since, _ in found["brief"]] == [10, 13, 16, 19]
     assert [since // SECOND for since, _ in found["lasting"]] == [10, 30, 49, 68, 87, 106]
-    newest = intervals(waits, coarsest_us=1000, newest=20, size=10)
+    newest = result(intervals(coarsest_us=1000, newest=20, size=10), operations)
     assert bounds(newest) == {
         "brief": [(18 * SECOND, 19 * SECOND), (19 * SECOND, NEVER)],
         "lasting": [(108 * SECOND, NEVER)],
     }
-    # A sum over all following seconds for each second would take quadratic time.
-    plan = newest._jdf.queryExecution().toString()
-    assert "(RowFrame, unboundedpreceding$(), -1)" in plan
-    assert "(RowFrame, 1, unboundedfollowing$())" not in plan
+    recorded = {row["purgatory"]: row["recorded"] for row in newest.to_pylist()}
+    assert recorded == {"brief": 100, "lasting": 1000}

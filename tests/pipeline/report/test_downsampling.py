@@ -6,13 +6,17 @@ import random
 from math import log10
 from typing import Any, Final
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.pipeline.report.downsampling import DECADE, HEIGHT, downsampled
 
-_COLUMNS: Final = (
-    "purgatory string, kind string, key string, waited_us long, at_risk long, ended long, survival double"
+_COLUMNS: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("purgatory", "kind", "key")),
+        *((name, pa.int64()) for name in ("waited_us", "at_risk", "ended")),
+        ("survival", pa.float64()),
+    ]
 )
 MANY: Final = 12_000
 
@@ -29,7 +33,7 @@ def rows(kind: str, waits: list[int]) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def curves(spark: SparkSession) -> dict[str, tuple[Curve, Curve]]:
+def curves() -> dict[str, tuple[Curve, Curve]]:
     """For each kind, its curve before and after downsampling."""
     wait = random.Random(5)
     long = rows("Long", [round(wait.lognormvariate(11, 2)) for _ in range(MANY)])
@@ -39,8 +43,9 @@ def curves(spark: SparkSession) -> dict[str, tuple[Curve, Curve]]:
     # In the same cell as the row before.
     last = ("fetch", "Censored", None, censored[-1][3] + 1, 500, 500, censored[-1][6])
     everything = [*long, *censored, last]
-    frame = spark.createDataFrame(everything, _COLUMNS).repartition(4)
-    left = downsampled(frame).orderBy("waited_us").collect()
+    shuffled = wait.sample(everything, len(everything))
+    columns = map(pa.array, zip(*shuffled, strict=True), _COLUMNS.types)
+    left = downsampled(pa.Table.from_arrays(list(columns), schema=_COLUMNS)).sort_by("waited_us").to_pylist()
     return {
         kind: (
             [(row[3], row[6]) for row in everything if row[1] == kind],

@@ -37,9 +37,9 @@ from tests.pipeline.report.sample_findings import (
 _OF_PENDING = ("minute", "since", "until", "purgatory", "kind")
 
 
-def compact(spark: SparkSession, dataset: Dataset, table: Table, *rows: Row) -> None:
+def compact(dataset: Dataset, table: Table, *rows: Row) -> None:
     """Compact rows as one batch."""
-    add_batch(dataset, table, spark.createDataFrame(rows, table.recorded))
+    add_batch(dataset, table, rows)
 
 
 def at_minute(row: Row) -> Row:
@@ -58,8 +58,8 @@ def bundle() -> Any:
 def dataset(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """A dataset with all tables. The minutes are 20 hours apart, and one curve is of a key."""
     dataset = Dataset(f"{tmp_path_factory.mktemp('dataset')}")
-    compact(spark, dataset, OPERATIONS_TABLE, ROWS["operations"], ROWS["operations"] | {"node": "b"})
-    compact(spark, dataset, GAPS_TABLE, ROWS["gaps"], ROWS["gaps"] | {"node": "c"})
+    compact(dataset, OPERATIONS_TABLE, ROWS["operations"], ROWS["operations"] | {"node": "b"})
+    compact(dataset, GAPS_TABLE, ROWS["gaps"], ROWS["gaps"] | {"node": "c"})
     late = minute(1_200, lateness_p99_us=None)
     minutes = [at_minute(minute(0)), at_minute(late)]
     of_pending = {"pending_max": 3, "pending_mean": 1.5, "pending_last": 2}
@@ -124,7 +124,7 @@ def test_the_tables_of_an_unfinished_command_are_ignored(
     spark: SparkSession, tmp_path: Path, dataset: Dataset
 ) -> None:
     started = Dataset(f"{tmp_path}/dataset")
-    compact(spark, started, OPERATIONS_TABLE, ROWS["operations"])
+    compact(started, OPERATIONS_TABLE, ROWS["operations"])
     # Its first table is of the second run, and the others are of the first.
     for table in derived.SUMMARY_TABLES:
         derive(started, table, [], run=2 if table is derived.GAP_MINUTES else 1)
@@ -136,8 +136,8 @@ def test_the_tables_of_an_unfinished_command_are_ignored(
     assert "There is no summary yet." in (tmp_path / "report" / "index.html").read_text()
 
 
-def test_a_directory_without_a_dataset_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_directory_without_a_dataset_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="nothing is compacted"):
-        report.run(spark, Namespace(dataset=Dataset(f"{tmp_path}/none"), output=tmp_path / "report"))
+        report.check(Namespace(dataset=Dataset(f"{tmp_path}/none"), output=f"{tmp_path}/report"))
 
     assert not (tmp_path / "report").exists()

@@ -6,10 +6,10 @@ import random
 from datetime import datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
+from purgatory.observer import OUTCOMES
 from purgatory.pipeline.report.downsampling import (
     MAX_STEPS,
     fan_out_in_steps,
@@ -21,9 +21,36 @@ from purgatory.pipeline.report.downsampling import (
 from purgatory.pipeline.summarize.coverage import Coverage
 from tests.pipeline.report.sample_findings import FETCH, MINUTE, NOON, minute
 
-PENDING = (
-    "minute timestamp, since timestamp, until timestamp, purgatory string, kind string, pending_max long, "
-    "pending_mean double, pending_last long"
+INSTANT, TEXT, COUNT, REAL = pa.timestamp("us", "UTC"), pa.string(), pa.int64(), pa.float64()
+MINUTES = pa.schema(
+    [
+        ("minute", INSTANT),
+        ("purgatory", TEXT),
+        ("kind", TEXT),
+        *((name, COUNT) for name in ("operations", *OUTCOMES)),
+        *((f"wait_{each}_us", REAL) for each in ("p50", "p90", "p99", "p999")),
+        ("lateness_p99_us", REAL),
+        ("tries_per_operation", REAL),
+    ]
+)
+PENDING = pa.schema(
+    [
+        *((name, INSTANT) for name in ("minute", "since", "until")),
+        ("purgatory", TEXT),
+        ("kind", TEXT),
+        ("pending_max", COUNT),
+        ("pending_mean", REAL),
+        ("pending_last", COUNT),
+    ]
+)
+FAN_OUT = pa.schema(
+    [
+        ("minute", INSTANT),
+        ("purgatory", TEXT),
+        *((name, COUNT) for name in ("checks", "tried", "completed")),
+        *((name, REAL) for name in ("tried_p50", "tried_p99")),
+        ("tried_max", pa.int32()),
+    ]
 )
 NOON_US = round(NOON.timestamp()) * 1_000_000
 ALL = Coverage(0, 2 * NOON_US)
@@ -46,28 +73,27 @@ def test_there_are_at_most_max_steps(seed: int) -> None:
     assert -(-minutes // minutes_per_step(minutes)) <= MAX_STEPS
 
 
-def test_an_outcome_that_came_later_is_counted_as_0(spark: SparkSession) -> None:
-    older = [{name: value for name, value in minute(0).items() if name not in ("until", "failed")}]
-    frame = spark.createDataFrame(older).withColumnRenamed("since", "minute")
-    (row,) = minutes_in_steps(frame.withColumn("failed", F.lit(None).cast("long")), 5, ALL).collect()
+def table(schema: pa.Schema, *rows: tuple[Any, ...]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+
+
+def by_minute(*rows: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist([row | {"minute": row["since"]} for row in rows], MINUTES)
+
+
+def test_an_outcome_that_came_later_is_counted_as_0() -> None:
+    (row,) = minutes_in_steps(by_minute(minute(0, failed=None)), 5, ALL).to_pylist()
     assert row["failed"] == 0
 
 
-def test_counts_are_added_up_and_the_highest_quantile_is_kept(spark: SparkSession) -> None:
-    rows = [
+def test_counts_are_added_up_and_the_highest_quantile_is_kept() -> None:
+    rows = by_minute(
         minute(0, wait_p50_us=3.0, lateness_p99_us=None),
         minute(4, wait_p50_us=2.0, tries_per_operation=3.5, operations=12, completed=10),
         minute(5),
-    ]
-    by_minute = [{name: value for name, value in row.items() if name != "until"} for row in rows]
-    frame = spark.createDataFrame(
-        by_minute,
-        "since timestamp, purgatory string, kind string, operations long, completed long, expired long, "
-        "cancelled long, failed long, wait_p50_us double, wait_p90_us double, wait_p99_us double, "
-        "wait_p999_us double, lateness_p99_us double, tries_per_operation double",
-    ).withColumnRenamed("since", "minute")
+    )
 
-    first, second = minutes_in_steps(frame, 5, ALL).orderBy("since").toArrow().to_pylist()
+    first, second = minutes_in_steps(rows, 5, ALL).sort_by("since").to_pylist()
 
     assert first == FETCH | {
         "since": at(0),
@@ -87,27 +113,23 @@ def test_counts_are_added_up_and_the_highest_quantile_is_kept(spark: SparkSessio
     assert (second["since"], second["until"], second["operations"]) == (at(5), at(10), 4)
 
 
-def test_checks_are_added_up_and_the_highest_quantile_is_kept(spark: SparkSession) -> None:
-    frame = spark.createDataFrame(
-        [(at(0), "fetch", 1, 2, 1, 2.0, 2.0, 2), (at(1), "fetch", 3, 4, 0, 1.0, 9.0, 9)],
-        "minute timestamp, purgatory string, checks long, tried long, completed long, tried_p50 double, "
-        "tried_p99 double, tried_max long",
-    )
+def test_checks_are_added_up_and_the_highest_quantile_is_kept() -> None:
+    checks = table(FAN_OUT, (at(0), "fetch", 1, 2, 1, 2.0, 2.0, 2), (at(1), "fetch", 3, 4, 0, 1.0, 9.0, 9))
 
-    (row,) = fan_out_in_steps(frame, 2, ALL).collect()
+    (row,) = fan_out_in_steps(checks, 2, ALL).to_pylist()
 
-    assert tuple(row)[2:] == ("fetch", 4, 6, 1, 2.0, 9.0, 9)
+    assert tuple(row.values())[2:] == ("fetch", 4, 6, 1, 2.0, 9.0, 9)
 
 
-def test_a_step_counts_its_incomplete_minutes(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([(at(each),) for each in (0, 4, 15)], "minute timestamp")
-    rows = gaps_in_steps(frame, 5).orderBy("since").toArrow().to_pylist()
+def test_a_step_counts_its_incomplete_minutes() -> None:
+    gaps = table(pa.schema([("minute", INSTANT)]), *((at(each),) for each in (0, 4, 15)))
+    rows = gaps_in_steps(gaps, 5).sort_by("since").to_pylist()
 
     assert [(row["since"], row["incomplete_minutes"]) for row in rows] == [(at(0), 2), (at(15), 1)]
 
 
 @pytest.mark.parametrize("step", [1, 60])
-def test_pending_operations_by_step_agree_with_those_by_minute(spark: SparkSession, step: int) -> None:
+def test_pending_operations_by_step_agree_with_those_by_minute(step: int) -> None:
     changing = random.Random(step)
     rows: list[tuple[Any, ...]] = []
     expected: dict[tuple[str, datetime], list[tuple[int, float]]] = {}
@@ -121,7 +143,7 @@ def test_pending_operations_by_step_agree_with_those_by_minute(spark: SparkSessi
                 of_minute = (most, mean) if each == number else (level, float(level))
                 expected.setdefault((kind, at(each // step * step)), []).append(of_minute)
             last = level
-    found = pending_in_steps(spark.createDataFrame(rows, PENDING), step, ALL).toArrow().to_pylist()
+    found = pending_in_steps(table(PENDING, *rows), step, ALL).to_pylist()
 
     assert {(row["kind"], row["since"]): row["pending_max"] for row in found} == {
         key: max(most for most, _ in minutes) for key, minutes in expected.items()
@@ -132,7 +154,7 @@ def test_pending_operations_by_step_agree_with_those_by_minute(spark: SparkSessi
         assert row["until"] - row["since"] == timedelta(minutes=step)
 
 
-def test_the_first_and_the_last_step_end_with_the_coverage(spark: SparkSession) -> None:
+def test_the_first_and_the_last_step_end_with_the_coverage() -> None:
     since, until = NOON + 0.5 * MINUTE, NOON + 6.25 * MINUTE
     # Four on average for half a minute, two for five minutes without a change, one for a quarter.
     rows = [
@@ -140,18 +162,13 @@ def test_the_first_and_the_last_step_end_with_the_coverage(spark: SparkSession) 
         (at(6), at(6), until, "fetch", "Fetch", 2, 1.0, 0),
     ]
     coverage = Coverage(NOON_US + 30_000_000, NOON_US + 375_000_000)
-    frame = spark.createDataFrame(rows, PENDING)
-    found = pending_in_steps(frame, 5, coverage).orderBy("since").toArrow().to_pylist()
+    found = pending_in_steps(table(PENDING, *rows), 5, coverage).sort_by("since").to_pylist()
 
     assert [(row["since"], row["until"]) for row in found] == [(since, at(5)), (at(5), until)]
     assert [row["pending_mean"] for row in found] == [
         pytest.approx((4 * 0.5 + 2 * 4) / 4.5),
         pytest.approx((2 * 1 + 1 * 0.25) / 1.25),
     ]
-    checks = spark.createDataFrame(
-        [(at(0), "fetch", 1, 2, 1, 2.0, 2.0, 2)],
-        "minute timestamp, purgatory string, checks long, tried long, completed long, tried_p50 double, "
-        "tried_p99 double, tried_max long",
-    )
-    (row,) = fan_out_in_steps(checks, 5, coverage).toArrow().to_pylist()
+    checks = table(FAN_OUT, (at(0), "fetch", 1, 2, 1, 2.0, 2.0, 2))
+    (row,) = fan_out_in_steps(checks, 5, coverage).to_pylist()
     assert (row["since"], row["until"]) == (since, at(5))

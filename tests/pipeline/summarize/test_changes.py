@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from purgatory.journal.schema import OPERATIONS
-from purgatory.pipeline.summarize.changes import CHANGES
-from purgatory.pipeline.transforms.instants import MINUTE_US
+from purgatory.pipeline.sql import MINUTE_US
+from purgatory.pipeline.summarize.pending import CHANGES
 from tests.pipeline.journals import NOON, Row, operation, segment
 from tests.pipeline.parts import result
 

@@ -13,7 +13,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import summarize
 from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE
 from purgatory.pipeline.tables import MINUTES, SUMMARY_TABLES
-from tests.pipeline.datasets import add_batch, derive
+from tests.pipeline.datasets import add_batch, derive, rows_of_run
 
 
 @pytest.fixture
@@ -32,17 +32,17 @@ def test_it_writes_the_summaries_and_reports_gaps(
     add_batch(
         dataset,
         OPERATIONS_TABLE,
-        spark.createDataFrame(operations({}, {"waited_us": 90_000_000}, {"started": 300, "keys": ["x"]})),
+        operations({}, {"waited_us": 90_000_000}, {"started": 300, "keys": ["x"]}),
     )
-    add_batch(dataset, CHECKS_TABLE, spark.createDataFrame(checks({}, {"checked": 70})))
-    add_batch(dataset, GAPS_TABLE, spark.createDataFrame(gaps({"began": 59, "ended": 61})))
+    add_batch(dataset, CHECKS_TABLE, checks({}, {"checked": 70}))
+    add_batch(dataset, GAPS_TABLE, gaps({"began": 59, "ended": 61}))
     # An earlier run has left these.
     for table in SUMMARY_TABLES:
         derive(dataset, table, [], run=3)
 
     summarize.run(spark, Namespace(dataset=dataset, hottest=1))
     output = capsys.readouterr().out
-    found = {name: frame.collect() for name, frame in dataset.read_run(spark, SUMMARY_TABLES).items()}
+    found = rows_of_run(dataset, SUMMARY_TABLES)
 
     assert [row["incomplete"] for row in found["minutes"]] == [True, True, False]
     # The journal begins at noon, and ends a second after 12:05.

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from purgatory.pipeline.summarize.changes import CHANGES
 from purgatory.pipeline.summarize.coverage import Coverage
-from purgatory.pipeline.summarize.pending import pending
+from purgatory.pipeline.summarize.pending import CHANGES, pending
 from tests.pipeline.journals import NOON
 from tests.pipeline.parts import result
 

@@ -9,32 +9,32 @@ import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
-from purgatory.pipeline.transforms.duplicates import duplicates, has_duplicates, new_identities
+from purgatory.pipeline.transforms.duplicates import duplicates, identities
 from tests.pipeline.journals import NOON, add_segment, operation
 
-IDENTITY = ("node", "operation_id")
-COLUMNS = "source string, position long, node string, operation_id long, tries int"
-ROWS = (
-    ("2", 0, "a", 1, 22),
-    ("1", 9, "a", 1, 11),
-    ("1", 10, "a", 1, 33),
-    ("1", 1, "b", 1, 44),
-    ("1", 2, "a", 2, 55),
-    ("1", 3, "a", 2, 55),
-    ("1", 4, "b", 3, 66),
+# In the segments 1 and 2: the node, the id, and the tries of each operation.
+SEGMENTS = (
+    [("c", 1, 0), ("b", 1, 44), ("a", 2, 55), ("a", 2, 55), ("b", 3, 66), ("a", 1, 11), ("a", 1, 33)],
+    [("a", 1, 22)],
 )
+KNOWN = [("a", 2), ("b", 4)]
 
 
 def test_all_but_the_first_of_each_identity_are_duplicates_and_all_whose_identity_is_known(
-    spark: SparkSession,
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    known = spark.createDataFrame([("a", 2), ("b", 4)], "node string, operation_id long")
-    for order in (ROWS, ROWS[::-1]):
-        rows = spark.createDataFrame(order, COLUMNS)
-        found = duplicates(rows, known, IDENTITY).collect()
-        assert sorted(tuple(row) for row in found) == [("1", 2), ("1", 3), ("1", 10), ("2", 0)]
-    new = new_identities(rows, known, IDENTITY).collect()
-    assert sorted(tuple(row) for row in new) == [("a", 1), ("b", 1), ("b", 3)]
+    first, second = (
+        str(add_segment(tmp_path, name, [operation(id, node=node, tries=tries) for node, id, tries in rows]))
+        for name, rows in zip("12", SEGMENTS, strict=True)
+    )
+    known = str(add_segment(tmp_path, "known", [operation(id, node=node) for node, id in KNOWN]))
+    for order in ([first, second], [second, first]):
+        found = duplicates(spark.sparkContext, OPERATIONS_TABLE, order, [known])
+        # The row of no tries is malformed.
+        assert {path: sorted(positions) for path, positions in found.items()} == {
+            first: [2, 3, 6],
+            second: [0],
+        }
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,8 @@ def test_it_is_known_whether_there_are_any(
         str(add_segment(tmp_path, f"{number}", [operation(each) for each in ids]))
         for number, ids in enumerate(files)
     ]
-    assert has_duplicates(spark.sparkContext, OPERATIONS_TABLE, paths) is duplicate
+    rows, distinct = identities(spark.sparkContext, OPERATIONS_TABLE, paths)
+    assert (rows, distinct < rows) == (sum(map(len, files)), duplicate)
 
 
 def test_rows_that_differ_in_one_part_of_their_identity_are_no_duplicates(
@@ -66,7 +67,7 @@ def test_rows_that_differ_in_one_part_of_their_identity_are_no_duplicates(
         operation(started=NOON + timedelta(days=1)),
     ]
     path = add_segment(tmp_path, "one", rows)
-    assert not has_duplicates(spark.sparkContext, OPERATIONS_TABLE, [str(path)])
+    assert identities(spark.sparkContext, OPERATIONS_TABLE, [str(path)]) == (4, 4)
     # The rest does not matter, nor does the time of the day.
     alike = add_segment(tmp_path, "two", [operation(started=NOON + timedelta(seconds=1), tries=7)])
-    assert has_duplicates(spark.sparkContext, OPERATIONS_TABLE, [str(path), str(alike)])
+    assert identities(spark.sparkContext, OPERATIONS_TABLE, [str(path), str(alike)]) == (5, 4)

@@ -1,4 +1,4 @@
-"""Decoding segments, without Spark: the part that runs in the workers."""
+"""Segments are read whole, or not at all."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import pytest
 from purgatory import __version__
 from purgatory.journal.schema import LATER, OPERATIONS, OPERATIONS_SCHEMA, SCHEMAS
 from purgatory.journal.table import SCHEMA_VERSION, VERSION_KEY, WRITER_KEY
+from purgatory.pipeline import locations
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
 from purgatory.pipeline.transforms import segments
-from purgatory.pipeline.transforms.segments import UnreadableError, content_of, decode, read_files, rows_in
+from purgatory.pipeline.transforms.segments import UnreadableError, content_of, rows_in
 from tests.pipeline.journals import operation, segment
 
 
@@ -32,53 +33,37 @@ def replaced(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, values)
 
 
-def read(*contents: bytes) -> list[dict[str, Any]]:
-    files = pa.record_batch(
-        {"path": [f"file:/{number}" for number in range(len(contents))], "content": list(contents)}
-    )
-    return [row for batch in decode(OPERATIONS_TABLE, iter([files])) for row in batch.to_pylist()]
+def read(content: bytes) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rows_in(pa.py_buffer(content), OPERATIONS_TABLE).to_pylist()
+    return found
 
 
 def problem(content: bytes) -> str:
-    """The reason for which a file is unreadable; it gives no rows."""
-    (row,) = read(content)
-    assert row["position"] is None
-    assert row["source"] == "file:/0"
-    return str(row["reason"])
+    """The reason for which a file is unreadable."""
+    with pytest.raises(UnreadableError) as raised:
+        read(content)
+    return str(raised.value)
 
 
-def test_a_file_begins_with_a_row_about_itself_and_each_other_row_has_its_position(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(segments, "_CHUNK_ROWS", 2)
+def test_a_file_has_its_rows_in_their_order() -> None:
     rows = [operation(number) for number in range(5)]
-    about, *others = read(written(segment(OPERATIONS, rows)))
-    assert (about["source"], about["position"], about["reason"]) == ("file:/0", None, None)
-    assert [row["position"] for row in others] == list(range(5))
-    assert [{name: row[name] for name in OPERATIONS_SCHEMA.names} for row in others] == rows
+    assert read(written(segment(OPERATIONS, rows))) == rows
 
 
-def test_rows_with_nulls_are_decoded() -> None:
+def test_rows_with_nulls_are_read() -> None:
     broken = operation(kind=None, keys=[None, "k"], tries=None, started=None)
-    _, row = read(written(segment(OPERATIONS, [broken])))
-    assert {name: row[name] for name in broken} == broken
+    assert read(written(segment(OPERATIONS, [broken]))) == [broken]
 
 
 def test_a_file_without_rows_is_read() -> None:
-    (about,) = read(written(segment(OPERATIONS, [])))
-    assert about["reason"] is None
-
-
-def test_a_row_that_is_refused_has_its_reason() -> None:
-    _, good, bad = read(written(segment(OPERATIONS, [operation(1), operation(2, tries=0)])))
-    assert (good["reason"], bad["reason"]) == (None, "tries is below 1")
+    assert read(written(segment(OPERATIONS, []))) == []
 
 
 def test_wider_types_and_additional_columns_are_accepted() -> None:
     table = segment(OPERATIONS, [operation()])
     table = replaced(table, "tries", table["tries"].cast(pa.int64()))
     table = replaced(table, "node", table["node"].cast(pa.large_string()))
-    _, row = read(written(table.append_column("more", pa.array([1])), use_deprecated_int96_timestamps=True))
+    (row,) = read(written(table.append_column("more", pa.array([1])), use_deprecated_int96_timestamps=True))
     assert row["tries"] == 1
     assert row["started"] == operation()["started"]
     assert "more" not in row
@@ -98,7 +83,7 @@ def test_other_encodings_of_text_and_lists_are_accepted(listed: pa.DataType) -> 
     table = replaced(table, "keys", pa.array([["a", "b"], []], pa.list_(pa.string())).cast(listed))
     for name, text in (("node", pa.dictionary(pa.uint32(), pa.large_string())), ("kind", pa.string_view())):
         table = replaced(table, name, table[name].cast(text))
-    _, first, second = read(written(table))
+    first, second = read(written(table))
     assert (first["keys"], second["keys"]) == (["a", "b"], [])
     assert (first["node"], first["kind"]) == ("a", "Fetch")
 
@@ -106,7 +91,7 @@ def test_other_encodings_of_text_and_lists_are_accepted(listed: pa.DataType) -> 
 @pytest.mark.parametrize(
     "content", [b"", b"PAR1", b"no such thing" * 100], ids=["empty", "short", "no Parquet"]
 )
-def test_a_file_that_is_not_parquet_becomes_one_row_with_the_reason(content: bytes) -> None:
+def test_a_file_that_is_not_parquet_is_unreadable(content: bytes) -> None:
     assert problem(content).startswith("unreadable: ")
 
 
@@ -146,7 +131,7 @@ def test_a_file_with_text_that_is_not_utf8_is_unreadable() -> None:
 def test_a_file_of_another_format_is_unreadable_and_the_reason_names_the_version_that_can_read_it() -> None:
     table = segment(OPERATIONS, [operation()])
     same = table.replace_schema_metadata({VERSION_KEY: str(SCHEMA_VERSION)})
-    assert len(read(written(same))) == 2
+    assert len(read(written(same))) == 1
     other = table.replace_schema_metadata({VERSION_KEY: "99", WRITER_KEY: "7.1"})
     assert problem(written(other)) == (
         f"unreadable: purgatory 7.1 wrote it in format 99, and this version, {__version__}, reads format "
@@ -163,14 +148,9 @@ def test_a_column_that_came_later_is_null_in_a_file_that_lacks_it(monkeypatch: p
     assert problem(written(older)) == "unreadable: it has no column shard"
     monkeypatch.setitem(LATER, OPERATIONS, frozenset({"shard"}))
     newer = segment(OPERATIONS, [operation(shard=7)])
-    assert [row["shard"] for row in read(written(older)) + read(written(newer))] == [None, None, None, 7]
+    assert [row["shard"] for row in read(written(older)) + read(written(newer))] == [None, 7]
     wrong = older.append_column("shard", pa.array(["7"]))
     assert problem(written(wrong)) == "unreadable: its column shard is string, not int32"
-
-
-def test_a_broken_file_does_not_affect_other_files() -> None:
-    good = written(segment(OPERATIONS, [operation()]))
-    assert [row["reason"] is None for row in read(good, b"", good)] == [True, True, False, True, True]
 
 
 def test_a_lack_of_memory_is_not_an_error_of_the_file(
@@ -182,21 +162,6 @@ def test_a_lack_of_memory_is_not_an_error_of_the_file(
     monkeypatch.setattr(pq, "ParquetFile", no_memory)
     with pytest.raises(MemoryError):
         read(b"")
-
-
-def read_paths(*paths: Path) -> list[dict[str, Any]]:
-    files = pa.record_batch(
-        {"source": [path.name for path in paths], "path": [os.fsencode(path) for path in paths]}
-    )
-    return [row for batch in read_files(OPERATIONS_TABLE, iter([files])) for row in batch.to_pylist()]
-
-
-def test_files_are_read_by_their_paths(tmp_path: Path) -> None:
-    good = tmp_path / "good.parquet"
-    good.write_bytes(written(segment(OPERATIONS, [operation()])))
-    about, row = read_paths(good)
-    assert (about["source"], about["position"]) == ("good.parquet", None)
-    assert (row["source"], row["position"], row["operation_id"]) == ("good.parquet", 0, 1)
 
 
 def test_a_file_that_is_too_large_for_a_worker_is_unreadable(
@@ -224,12 +189,21 @@ def test_a_file_that_the_system_refuses_to_read_is_unreadable(
     with pytest.raises(UnreadableError, match=r"^unreadable: Is a directory$"):
         content_of(str(tmp_path))
 
-    def refuse(path: Path) -> bytes:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(locations, "opened", refuse)
     with pytest.raises(UnreadableError, match=r"^unreadable: Permission denied$"):
-        content_of(__file__)
+        content_of("a.parquet")
+
+
+def test_a_failure_of_a_store_is_no_fault_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: str) -> None:
+        raise OSError(f"When reading {path}: AWS Error NETWORK_CONNECTION")
+
+    monkeypatch.setattr(locations, "opened", fail)
+    with pytest.raises(OSError, match="NETWORK_CONNECTION"):
+        content_of("s3://bucket/a.parquet")
 
 
 def test_a_file_that_is_gone_is_an_error(tmp_path: Path) -> None:
@@ -243,7 +217,7 @@ def test_a_file_that_has_a_column_twice_is_unreadable() -> None:
     assert problem(written(twice)) == "unreadable: it has the column kind 2 times"
     # A column that is not recorded may be there twice.
     other = table.append_column("more", pa.array([1])).append_column("more", pa.array([1]))
-    assert len(read(written(other))) == 2
+    assert len(read(written(other))) == 1
 
 
 def test_whatever_goes_wrong_with_a_file_is_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,10 @@ from statistics import NormalDist
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from purgatory.pipeline.schemas import CHECK_COLUMNS, CHECKS_TABLE, OPERATION_COLUMNS, OPERATIONS_TABLE, Table
+from purgatory.journal.schema import CHECKS_SCHEMA, OPERATIONS_SCHEMA
+from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE, Table
 from purgatory.pipeline.transforms.synthesis import Kind, Workload, checks, operations, with_defects
 from purgatory.pipeline.transforms.validation import reasons
 
@@ -45,9 +47,9 @@ def test_the_same_seed_makes_the_same_rows_in_any_partitions(spark: SparkSession
 
 def test_the_columns_are_those_of_the_journal(spark: SparkSession) -> None:
     frame = synthetic(spark)
-    for found, wanted in ((with_defects(frame, WORKLOAD), OPERATION_COLUMNS), (checks(frame), CHECK_COLUMNS)):
+    for found, wanted in ((with_defects(frame, WORKLOAD), OPERATIONS_SCHEMA), (checks(frame), CHECKS_SCHEMA)):
         assert [(field.name, field.dataType.simpleString()) for field in found.schema] == [
-            (field.name, field.dataType.simpleString()) for field in wanted
+            (field.name, field.dataType.simpleString()) for field in from_arrow_schema(wanted)
         ]
 
 

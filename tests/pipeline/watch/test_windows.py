@@ -1,21 +1,22 @@
-"""Windows in a batch. `test_job` tests them in a stream."""
+"""Windows of any length. `test_job` tests them in a journal that grows."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final
 
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
+from purgatory.journal.schema import OPERATIONS
 from purgatory.observer import OUTCOMES
-from purgatory.pipeline.schemas import OPERATION_COLUMNS, OPERATIONS_TABLE
+from purgatory.pipeline.sql import select
 from purgatory.pipeline.summarize.minutes import MINUTES
-from purgatory.pipeline.watch.windows import windows
+from purgatory.pipeline.watch.windows import Windows
 from tests.pipeline.journals import NOON, operation, segment
 from tests.pipeline.parts import result
 
+NOON_US: Final = round(NOON.timestamp()) * 1_000_000
 ROWS: Final[list[dict[str, Any]]] = [
     operation(
         number,
@@ -30,29 +31,43 @@ ROWS: Final[list[dict[str, Any]]] = [
 ]
 
 
-def test_windows_of_a_minute_equal_the_table_of_minutes(spark: SparkSession) -> None:
-    operations = spark.createDataFrame(ROWS, OPERATION_COLUMNS)
-    found = windows(operations, length_ms=60_000, lateness_ms=0)
-    same = found.withColumnRenamed("start", "minute").drop("end", "latest").toArrow()
-    expected = result(MINUTES, segment(OPERATIONS_TABLE.name, ROWS))
-    assert same.column_names == expected.column_names
-    order = [(name, "ascending") for name in ("minute", "purgatory", "kind")]
-    for own, other in zip(same.sort_by(order).to_pylist(), expected.sort_by(order).to_pylist(), strict=True):
-        assert own.pop("minute") == other.pop("minute")
-        assert own == pytest.approx(other)
+def test_windows_of_a_minute_equal_the_table_of_minutes() -> None:
+    windows = Windows(60_000_000)
+    rows = segment(OPERATIONS, ROWS)
+    found = {}
+    # Each addition gives the windows that it has changed.
+    for first in range(0, len(ROWS), 10):
+        added = windows.add(select(windows.query, rows.slice(first, 10)))
+        found.update({(each.start, each.kind): each for each in added})
+    expected = result(MINUTES, rows).to_pylist()
+    assert len(found) == len(expected) > 4
+    for row in expected:
+        own = asdict(found[row["start_us"], row["kind"]])
+        assert own.pop("end") == row["start_us"] + 60_000_000
+        measures = {name: row[name] for name in own if name in row}
+        times = {"start": row["start_us"], "latest": row["latest_us"]}
+        assert own == pytest.approx(times | measures)
 
 
-def test_a_window_includes_its_start_and_excludes_its_end(
-    spark: SparkSession,
-) -> None:
+def test_a_window_includes_its_start_and_excludes_its_end() -> None:
     ends = [0, 2_499_999, 2_500_000, 4_999_999]
-    operations = spark.createDataFrame([operation(waited_us=end) for end in ends], OPERATION_COLUMNS)
-    instants = [
-        ((F.unix_micros(name) - int(NOON.timestamp()) * 1_000_000) / 1e6).alias(name)
-        for name in ("start", "end", "latest")
+    windows = Windows(2_500_000)
+    operations = segment(OPERATIONS, [operation(waited_us=end) for end in ends])
+    found = [
+        (each.start - NOON_US, each.end - NOON_US, each.latest - NOON_US, each.operations)
+        for each in windows.add(select(windows.query, operations))
     ]
-    found = windows(operations, length_ms=2500, lateness_ms=0).select(*instants, "operations")
-    assert sorted(tuple(row) for row in found.collect()) == [
-        (0.0, 2.5, 2.499999, 2),
-        (2.5, 5.0, 4.999999, 2),
-    ]
+    assert sorted(found) == [(0, 2_500_000, 2_499_999, 2), (2_500_000, 5_000_000, 4_999_999, 2)]
+
+
+def test_a_closed_window_is_forgotten() -> None:
+    windows = Windows(2_000_000)
+    windows.close(NOON_US)
+    assert repr(windows) == "<Windows of 2 s: 0 counts>"
+    windows.add(
+        select(windows.query, segment(OPERATIONS, [operation(waited_us=at) for at in (0, 2_000_000)]))
+    )
+    windows.close(NOON_US + 2_000_000)
+    assert repr(windows) == "<Windows of 2 s: 1 counts>"
+    (again,) = windows.add(select(windows.query, segment(OPERATIONS, [operation(waited_us=0)])))
+    assert again.operations == 1

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import redis
-from redis.asyncio import Redis
+from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.sentinel import Sentinel
 
 from purgatory.relay import Key
 from purgatory.relay.texts import read
@@ -270,8 +271,20 @@ def test_a_client_in_place_of_its_pipeline_is_refused(client: Any) -> None:
 # Clients
 
 
+def test_a_client_of_the_replicas_of_sentinel_is_refused() -> None:
+    sentinel = Sentinel([("localhost", 26379)])  # type: ignore[no-untyped-call]  # it has no types
+    with pytest.raises(ValueError, match="pass master_for"):
+        RedisTransport(sentinel.slave_for("app"))
+
+
+def test_a_client_of_a_whole_cluster_is_refused() -> None:
+    cluster = RedisCluster.from_url("redis://localhost")
+    with pytest.raises(TypeError, match=r"not redis\.asyncio\.cluster\.RedisCluster: .* of one node"):
+        RedisTransport(cluster)  # type: ignore[arg-type]  # the mistake under test
+
+
 def test_a_client_that_blocks_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"redis\.asyncio\.Redis"):
+    with pytest.raises(TypeError, match=r"redis\.asyncio\.Redis, not redis\.client\.Redis"):
         RedisTransport(redis.Redis())  # type: ignore[arg-type]  # the mistake under test
 
 
