@@ -130,10 +130,13 @@ def map_files(
     context: SparkContext, paths: Sequence[str], schema: pa.Schema, find: Callable[[pa.Table], pa.Table]
 ) -> pa.Table:
     """What workers find in each file, which they read whole. Files have the columns of the schema."""
-
-    def read(paths: Iterable[str]) -> Iterator[pa.Table]:
-        for path in paths:
-            yield find(fitted(locations.parquet(path).read(schema.names, use_threads=False), schema))
-
-    found = dealt(context, locations.sizes(paths)).flatMap(read).collect()
+    found = dealt(context, locations.sizes(paths)).flatMap(partial(found_in, schema, find)).collect()
     return pa.concat_tables([find(schema.empty_table()), *found])
+
+
+def found_in(
+    schema: pa.Schema, find: Callable[[pa.Table], pa.Table], paths: Iterable[str]
+) -> Iterator[pa.Table]:
+    """The part of `map_files` that runs in the workers."""
+    for path in paths:
+        yield find(fitted(locations.parquet(path).read(schema.names, use_threads=False), schema))

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 
-from purgatory.pipeline.delta import StoredTable
+from purgatory.pipeline.delta import DataFile, StoredTable
 from purgatory.pipeline.errors import PipelineError
 
 INSTANT = pa.timestamp("us", "UTC")
@@ -27,7 +27,8 @@ def table(tmp_path: Path) -> StoredTable:
 
 
 def rows_of(*rows: tuple[int, datetime]) -> pa.Table:
-    return pa.table({"id": [number for number, _ in rows], "at": [at for _, at in rows]})
+    columns = [[number for number, _ in rows], [at for _, at in rows]]
+    return pa.table(columns, schema=COLUMNS.remove(2))
 
 
 def write(table: StoredTable, *rows: tuple[int, datetime]) -> list[str]:
@@ -221,3 +222,12 @@ def test_an_earlier_version_of_a_table_can_be_read(table: StoredTable) -> None:
     table.replace([], Transaction("run", 1))
     assert numbers(table) == []
     assert DeltaTable(Path(table.path).as_uri(), version=1).to_pyarrow_table().num_rows == 1
+
+
+def test_a_worker_gives_the_files_that_it_has_written_as_rows(table: StoredTable) -> None:
+    found = table.write_in_worker(rows_of((1, FIRST), (2, SECOND))).to_pylist()
+    files = [DataFile(**row) for row in found]
+    assert [(file.date, file.rows) for file in files] == [("2026-03-01", 1), ("2026-03-02", 1)]
+    table.append(table.create(), files, Transaction("test", 1))
+    assert numbers(table) == [1, 2]
+    assert table.write_in_worker(rows_of()).num_rows == 0

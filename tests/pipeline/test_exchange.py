@@ -12,7 +12,17 @@ from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS, OPERATIONS
 from purgatory.pipeline import exchange
-from purgatory.pipeline.exchange import Part, columns, condense, dealt, gather, map_files, merge, rows_of
+from purgatory.pipeline.exchange import (
+    Part,
+    columns,
+    condense,
+    dealt,
+    found_in,
+    gather,
+    map_files,
+    merge,
+    rows_of,
+)
 from purgatory.pipeline.sql import MINUTE_US
 from tests.pipeline.journals import ROWS, add_segment, operation
 
@@ -107,6 +117,10 @@ def test_minutes_are_spread_over_the_tasks() -> None:
 
 def test_each_file_is_read_whole(spark: SparkSession, journal: dict[str, list[str]]) -> None:
     schema = columns(OPERATIONS, "kind", "tries")
+    assert [each["rows"].to_pylist() for each in found_in(schema, numbered, journal[OPERATIONS])] == [
+        [70],
+        [30],
+    ]
     found = map_files(spark.sparkContext, journal[OPERATIONS], schema, numbered)
     assert sorted(found["rows"].to_pylist()) == [0, 30, 70]
     assert map_files(spark.sparkContext, [], schema, numbered)["rows"].to_pylist() == [0]

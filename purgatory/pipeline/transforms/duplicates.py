@@ -67,15 +67,16 @@ def duplicates(
     )
     numbers = {path: number for number, path in numbered.items()}
     files = {table.name: [*segments, *known]}
-    found = gather(context, files, [part], partial(_placed, table, numbers))[table.name]
+    found = gather(context, files, [part], partial(placed, table, numbers))[table.name]
     by_segment = select("SELECT segment, list(position) AS positions FROM rows GROUP BY ALL", found)
     return {numbered[row["segment"]]: np.array(row["positions"]) for row in by_segment.to_pylist()}
 
 
-def _placed(
-    table: Table, numbers: Mapping[str, int], path: str, columns: Sequence[str]
-) -> Iterator[pa.Table]:
-    """The valid rows of a segment with their places, or the rows of another file before all segments."""
+def placed(table: Table, numbers: Mapping[str, int], path: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The valid rows of a segment with their places, or the rows of another file before all segments.
+
+    This function runs in the workers.
+    """
     number = numbers.get(path)
     if number is None:
         for rows in rows_of(path, [name for name in columns if name not in ("segment", "position")]):

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
-from purgatory.pipeline.transforms.duplicates import duplicates, identities
+from purgatory.pipeline.transforms.duplicates import duplicates, identities, placed
 from tests.pipeline.journals import NOON, add_segment, operation
 
 # In the segments 1 and 2: the node, the id, and the tries of each operation.
@@ -35,6 +35,18 @@ def test_all_but_the_first_of_each_identity_are_duplicates_and_all_whose_identit
             first: [2, 3, 6],
             second: [0],
         }
+
+
+def test_valid_rows_of_a_segment_have_their_places_and_known_rows_come_before_them(tmp_path: Path) -> None:
+    path = str(add_segment(tmp_path, "one", [operation(1), operation(2, tries=0), operation(3)]))
+    columns = ["operation_id", "position", "segment"]
+    (of_segment,) = placed(OPERATIONS_TABLE, {path: 7}, path, columns)
+    assert of_segment.select(columns).to_pylist() == [
+        {"operation_id": 1, "position": 0, "segment": 7},
+        {"operation_id": 3, "position": 2, "segment": 7},
+    ]
+    (known,) = placed(OPERATIONS_TABLE, {}, path, columns)
+    assert known.select(columns).to_pylist()[1] == {"operation_id": 2, "position": 1, "segment": -1}
 
 
 @pytest.mark.parametrize(

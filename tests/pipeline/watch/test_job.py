@@ -217,13 +217,27 @@ def test_an_error_of_a_worker_is_raised(
         watch.run(spark, options(journal))
 
 
-def test_a_segment_that_is_deleted_after_it_was_listed_is_passed_over(
-    journal: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_ended_in_the_future_is_refused(journal: Path) -> None:
+    path = add_segment(journal, "1", [*ended(0), *ended(9), operation(tries=0)])
+    until = round(BEGIN.timestamp() * 1e6) + 5_000_000
+    (found,) = read(OPERATIONS_TABLE, Windows(1_000_000).query, until, [str(path)])
+    assert (found.valid, found.files, found.rows) == (1, 0, 2)
+    assert found.examples == {
+        f"{reason} ({path})" for reason in ("tries is below 1", "it ended in the future")
+    }
+    both = found + found
+    assert (both.valid, both.rows, both.found.num_rows) == (2, 4, 2)
+
+
+def test_a_segment_that_is_deleted_after_it_was_listed_is_passed_over(journal: Path) -> None:
     path = add_segment(journal, "1", ended(0, count=3))
     query = Windows(1_000_000).query
     (found,) = read(OPERATIONS_TABLE, query, 1 << 62, [str(path)])
     assert (found.valid, found.found.num_rows) == (3, 1)
+    path.write_bytes(b"broken")
+    (broken,) = read(OPERATIONS_TABLE, query, 1 << 62, [str(path)])
+    assert (broken.valid, broken.files, broken.rows) == (0, 1, 0)
+    assert [example.partition(":")[0] for example in broken.examples] == ["unreadable"]
     path.unlink()
     (nothing,) = read(OPERATIONS_TABLE, query, 1 << 62, [str(path)])
     assert (nothing.valid, nothing.files, nothing.found.num_rows) == (0, 0, 0)
