@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
 from math import inf
-from typing import Final, TypeVarTuple
+from typing import Final
 
 import anyio
 
@@ -17,8 +17,6 @@ from purgatory.delayed import schedule
 from purgatory.delayed.message import Location, Message
 from purgatory.delayed.storage.agenda import home_of
 from purgatory.delayed.threads import Threads
-
-A = TypeVarTuple("A")
 
 # Positions in memory, after which no further slot is indexed.
 _POSITIONS: Final = 2_000_000
@@ -148,8 +146,11 @@ class Horizon:
     async def _move_on(self, sealed: int) -> None:
         # Then the ends of their messages need not be written.
         for slot in [slot for slot, messages in self._slots.items() if not messages]:
-            if await self._removed(f"the file of slot {slot}", self._store.slots.remove, slot):
+            try:
+                await self.threads.move(self._store.slots.remove, slot)
                 del self._slots[slot]
+            except OSError as error:
+                logger.error("%s: the file of slot %d stays: %s", self._store.path, slot, error)
         first = not self._complete
         if first:
             # A crash may have left much in the log. The messages that are soon come first.
@@ -163,15 +164,10 @@ class Horizon:
         # Without the segments whose messages have ended.
         self._segments = +self._segments
         spread = self._store.mover.checkpoint.spread
-        await self._removed("a segment of the log", self._store.log.remove_oldest, spread, self._segments)
-
-    async def _removed(self, what: str, remove: Callable[[*A], None], *arguments: *A) -> bool:
         try:
-            await self.threads.move(remove, *arguments)
+            await self.threads.move(self._store.log.remove_oldest, spread, self._segments)
         except OSError as error:
-            logger.error("%s: %s stays: %s", self._store.path, what, error)
-            return False
-        return True
+            logger.error("%s: a segment of the log stays: %s", self._store.path, error)
 
     async def index_on(self) -> None:
         """Index the slots that are soon, until it is cancelled."""

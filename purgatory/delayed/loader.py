@@ -96,8 +96,8 @@ class Loader:
             withdrawn = self.room.withdraw(token)
             if withdrawn is None:
                 found = self._next.pop(token, None) or self.store.agenda.remove(due, token)
-                self.horizon.taken.set()
                 withdrawn = found and (found, 0.0)
+            self.horizon.taken.set()
         if withdrawn is None and unread is not None:
             raise copy(unread)
         return withdrawn

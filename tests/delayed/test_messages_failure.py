@@ -179,6 +179,38 @@ async def test_what_was_delivered_as_the_store_failed_is_not_delivered_again(ser
     assert service.files("slots") == []
 
 
+async def test_a_failed_sync_of_a_note_closes_the_store(service: Service) -> None:
+    async def handle(attempt: Delivered) -> None:
+        service.disk.fail("sync", thread="log")
+
+    async def serve() -> None:
+        async with service.store() as delayed:
+            await delayed.schedule(b"payload", at=BEGIN + 1)
+            await asyncio.sleep(2)
+            with pytest.raises(StoreFailed):
+                await delayed.schedule(b"later", at=BEGIN + 60)
+
+    service.handle = handle
+    with pytest.raises(StoreFailed, match="failed to sync a file"):
+        await serve()
+    assert service.payloads == [b"payload"]
+
+
+async def test_a_call_that_was_cancelled_when_its_sync_fails_ends_as_cancelled(service: Service) -> None:
+    async def serve() -> None:
+        async with service.store() as delayed:
+            service.disk.fail("sync", thread="log")
+            scheduling = asyncio.create_task(delayed.schedule(b"payload", at=BEGIN + 60))
+            await asyncio.sleep(0)
+            scheduling.cancel()
+            with pytest.raises(StoreFailed):
+                await delayed.failed()
+            assert scheduling.cancelled()
+
+    with pytest.raises(StoreFailed, match="failed to sync a file"):
+        await serve()
+
+
 async def test_the_exception_of_the_block_goes_before_that_of_the_store(service: Service) -> None:
 
     async def serve() -> None:

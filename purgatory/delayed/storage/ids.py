@@ -29,9 +29,9 @@ Over = Callable[[int, int], bool]
 
 
 class IdRecord(NamedTuple):
-    """A message with an id that the user chose: hash of the id, digest of the payload. Neither is ever 0.
+    """A message with an id that the user chose. `id` is a hash of it, and `digest` a hash of the payload.
 
-    With 0 for both, a message that was cancelled, or one with a user's id that was delivered.
+    Both are 0 when the message has ended: it was cancelled, or it had such an id and was delivered.
     """
 
     token: int
@@ -156,7 +156,7 @@ class Ids:
 
 
 def _unpack(records: bytes, at: int) -> tuple[IdRecord, int] | None:
-    """The record at `at`, and its segment; None if it is damaged. A torn one would be that of an end."""
+    """The record at `at`, and its segment; None if it is damaged. A torn record would look like an end."""
     if crc32(records[at : at + _FIELDS.size]) != _CRC.unpack_from(records, at + _FIELDS.size)[0]:
         return None
     *fields, segment = _FIELDS.unpack_from(records, at)
@@ -174,7 +174,7 @@ def _find(records: bytes, field: int, value: int) -> Iterator[IdRecord]:
 
 
 def _has_ended(token: int, recent: Iterable[_Recent], stored: bytes) -> bool:
-    """Whether there is a record of that in memory, or in the bucket of the token."""
+    """Whether memory, or the bucket of the token, has a record that the message has ended."""
     return any(token in each.ended for each in recent) or any(
         not record.id for record in _find(stored, 0, token)
     )

@@ -43,6 +43,21 @@ async def test_a_purgatory_keeps_nothing_of_what_was_left(path: Path, shop: Shop
         assert [reference() for reference in left] == [None, None]
 
 
+async def test_leaving_that_is_cancelled_first_takes_what_has_ended_from_the_disk(
+    path: Path, shop: Shop
+) -> None:
+    async def serve() -> None:
+        async with opened(path, shop) as operations:
+            operation = await operations.offer(shop.payment("tea", 60), ["tea"])
+            operation.complete("paid")
+            serving.cancel()
+
+    serving = asyncio.create_task(serve())
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert pending(path) == 0
+
+
 @pytest.mark.parametrize("cancel_pending", [True, False])
 async def test_closing_the_purgatory_first_leaves_the_messages(
     path: Path, shop: Shop, cancel_pending: bool
