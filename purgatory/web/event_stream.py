@@ -13,6 +13,7 @@ import anyio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from purgatory._cancellation import Foreign
 from purgatory._core.outcome import OperationState
@@ -96,6 +97,10 @@ class EventStream(Response):
         self._events: Callable[[Any], Iterable[ServerSentEvent]] = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            # A server sends a 403 for it, as for a path that Starlette does not know.
+            await WebSocketClose()(scope, receive, send)
+            return
         last = last_event_id(scope)
         operation = self._read_after(last)
         if operation is None:

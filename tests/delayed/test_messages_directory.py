@@ -1,4 +1,4 @@
-"""When the directory of an open store has gone, the store fails, and acknowledges nothing more."""
+"""When a directory of an open store has gone, the store fails, and acknowledges nothing more."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -60,17 +61,25 @@ def replace_by_a_file(path: Path) -> None:
     path.touch()
 
 
-def unlock(path: Path) -> None:
-    """Another process could open the directory then."""
-    os.remove(path / "lock")
+def empty(path: Path) -> None:
+    """The new directory may get the inode of the old one."""
+    shutil.rmtree(path)
+    path.mkdir()
 
 
-LEAVE = pytest.mark.parametrize("leave", [remove, rename, replace, replace_by_a_file, unlock])
+# Another process could open the directory without the file `lock`.
+GONE = pytest.mark.parametrize(
+    ("leave", "part"),
+    [
+        (os.remove, "lock"),
+        *product([remove, rename, replace, replace_by_a_file, empty], ["", "wal", "slots", "ids"]),
+    ],
+)
 
 
-@LEAVE
-async def test_a_message_is_not_acknowledged_when_the_directory_has_gone(
-    path: Path, service: Service, caplog: pytest.LogCaptureFixture, leave: Callable[[Path], None]
+@GONE
+async def test_a_message_is_not_acknowledged_when_a_directory_has_gone(
+    path: Path, service: Service, caplog: pytest.LogCaptureFixture, leave: Callable[[Path], None], part: str
 ) -> None:
     delayed = store(path, service)
 
@@ -78,26 +87,26 @@ async def test_a_message_is_not_acknowledged_when_the_directory_has_gone(
         async with delayed:
             # The segment of the log is open from now on.
             await delayed.schedule(b"before", at=BEGIN + 60)
-            leave(path)
+            leave(path / part)
             for _ in range(2):
                 with pytest.raises(StoreFailed, match="was removed, renamed or replaced while it was open"):
                     await delayed.schedule(b"after", at=BEGIN + 60)
             assert delayed.statistics().failed == 1
 
-    with pytest.raises(StoreFailed, match=f"^{path} was removed, renamed or replaced"):
+    with pytest.raises(StoreFailed, match=f"^{path / part} was removed, renamed or replaced"):
         await serve()
     assert [record.levelno for record in caplog.records] == [logging.CRITICAL]
 
 
-@LEAVE
-async def test_a_store_that_nobody_calls_notices_within_ten_seconds_that_its_directory_has_gone(
-    path: Path, service: Service, caplog: pytest.LogCaptureFixture, leave: Callable[[Path], None]
+@GONE
+async def test_a_store_that_nobody_calls_notices_within_ten_seconds_that_a_directory_has_gone(
+    path: Path, service: Service, caplog: pytest.LogCaptureFixture, leave: Callable[[Path], None], part: str
 ) -> None:
     async def serve() -> None:
         async with store(path, service) as delayed:
             await delayed.schedule(b"payload", at=BEGIN + 3_600)
             await asyncio.sleep(1)
-            leave(path)
+            leave(path / part)
             with pytest.raises(StoreFailed):
                 async with asyncio.timeout(10):
                     await delayed.failed()

@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from purgatory import DelayedOperation, Purgatory
@@ -49,6 +49,18 @@ async def test_each_record_is_an_event_as_soon_as_it_is_there(log: Log) -> None:
     assert not client.complete
     await log.purgatory.aclose()
     await task
+
+
+async def test_a_websocket_is_refused_and_nothing_is_read(log: Log) -> None:
+    log.append("a")
+    application = Starlette(routes=[Mount("/events", log.stream())])
+    client = StreamClient()
+    client.scope |= {"type": "websocket", "path": "/events/"}
+    del client.scope["method"]
+    await client.request(application)
+    # Before it is accepted, a server answers its handshake with a 403.
+    assert [message["type"] for message in client.sent] == ["websocket.close"]
+    assert log.purgatory.statistics().completed == 0
 
 
 async def test_a_stream_without_an_event_yet_begins_with_a_comment(log: Log) -> None:

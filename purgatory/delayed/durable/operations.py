@@ -198,6 +198,8 @@ class DurableOperations:
             raise PurgatoryClosed(f"{self!r} has been closed")
         if not self._restored.is_set():
             raise PurgatoryNotOpen(f"{self!r} is not open: use `async with`")
+        # Nothing is tried in another event loop, or when the store has failed.
+        self.messages._opened()
         kind = getattr(operation, "kind", None)
         if kind not in self._factories:
             raise self._no_factory(f"{kind!r} of {safe_repr(operation)}")

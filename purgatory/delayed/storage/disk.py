@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -72,45 +72,44 @@ class File:
         os.close(self._descriptor)
 
 
-# The locks of this process.
-_locks: set[int] = set()
+# What this process holds.
+_held: set[int] = set()
 
 
-def _leave_locks() -> None:
+def _leave_held() -> None:
     """A lock lasts as long as a process has its descriptor. A forked child must not keep its parent's."""
-    while _locks:
-        os.close(_locks.pop())
+    while _held:
+        os.close(_held.pop())
 
 
-os.register_at_fork(after_in_child=_leave_locks)
+os.register_at_fork(after_in_child=_leave_held)
 
 
 class Disk:
     """What the store asks of a file system. Each method may raise OSError."""
 
-    def lock(self, path: Path) -> int:
-        """Lock a file until the process ends, or until `unlock`. Raises BlockingIOError if it is locked."""
-        descriptor = os.open(path, _CREATE, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            raise
-        _locks.add(descriptor)
-        return descriptor
+    def hold(self, path: Path) -> int:
+        """Keep a directory open until `release`, or a file, which is made if it does not exist."""
+        held = os.open(path, _READ if path.is_dir() else _CREATE, 0o666)
+        _held.add(held)
+        return held
 
-    def unlock(self, lock: int) -> None:
-        # In a forked child, it was closed already.
-        if lock in _locks:
-            _locks.remove(lock)
+    def lock(self, held: int) -> None:
+        """Lock a file until `release`, or until the process ends. Raises BlockingIOError if it is locked."""
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def release(self, held: Iterable[int]) -> None:
+        # In a forked child, they were closed already.
+        for each in _held.intersection(held):
+            _held.remove(each)
             # A child that is just being forked has the descriptor, too.
-            fcntl.flock(lock, fcntl.LOCK_UN)
-            os.close(lock)
+            fcntl.flock(each, fcntl.LOCK_UN)
+            os.close(each)
 
-    def holds(self, lock: int, path: Path) -> bool:
-        """Whether the locked file still has this path. It has another one when its directory was renamed."""
+    def holds(self, held: int, path: Path) -> bool:
+        """Whether what is held still has this path. It has another one when its directory was renamed."""
         try:
-            return os.path.samestat(os.fstat(lock), os.stat(path))
+            return os.path.samestat(os.fstat(held), os.stat(path))
         except OSError:
             return False
 
@@ -118,8 +117,7 @@ class Disk:
         """Make a directory, and its parents that do not exist. Its name is on the disk after that."""
         if not path.parent.exists():
             self.make_directory(path.parent)
-        with suppress(FileExistsError):
-            os.mkdir(path)
+        path.mkdir(exist_ok=True)
         self.sync_directory(path.parent)
 
     def names(self, directory: Path) -> list[str]:
@@ -131,8 +129,8 @@ class Disk:
 
     def sync_directory(self, directory: Path) -> None:
         """Return when the names of the directory's files are on the disk. Raises StoreFailed, as `sync`."""
-        with _opened(directory) as sync:
-            sync()
+        with _synced(directory):
+            pass
 
     def sync_files(self, files: Sequence[File]) -> None:
         """Sync these files. Syncs that run at the same time share the flushes of the disk.
@@ -173,7 +171,6 @@ class Disk:
             yield append
             self.sync_files(files)
         except OSError:
-            close()
             # If some data stays, it is harmless.
             for path, size in reversed(sizes):
                 with suppress(OSError):
@@ -224,11 +221,8 @@ class Disk:
 
         Raises OSError if it stays, and StoreFailed if nobody knows: then it may come back after a crash.
         """
-        # To open the directory may fail, for example when too many files are open. So it comes first.
-        with suppress(FileNotFoundError), _opened(path.parent) as sync:
-            with suppress(FileNotFoundError):
-                os.unlink(path)
-            sync()
+        with suppress(FileNotFoundError), _synced(path.parent):
+            path.unlink(missing_ok=True)
 
     def remove_directory(self, path: Path) -> None:
         """Remove a directory, unless it has files or is gone."""
@@ -240,17 +234,15 @@ class Disk:
 
 
 @contextmanager
-def _opened(directory: Path) -> Iterator[Callable[[], None]]:
-    """Opens a directory. The function syncs it."""
+def _synced(directory: Path) -> Iterator[None]:
+    """Syncs a directory after the ``with`` block."""
+    # To open it may fail, for example when too many files are open. So that comes first.
     descriptor = os.open(directory, _READ)
-
-    def sync() -> None:
+    try:
+        yield
         try:
             os.fsync(descriptor)
         except OSError as error:
             raise StoreFailed(f"the disk failed to sync {directory}: {error}") from error
-
-    try:
-        yield sync
     finally:
         os.close(descriptor)

@@ -17,8 +17,8 @@ class StoreLocked(PurgatoryError):
 
 
 class StoreFailed(PurgatoryError):
-    """Raised when the disk failed to sync what was written, or the directory has gone: nobody knows what is
-    on the disk.
+    """Raised when the disk failed to sync what was written, or a directory has gone: nobody knows what is on
+    the disk.
 
     The store takes no more messages. What was acknowledged before is safe. Open the directory again, in a
     new process, once the disk is in order.

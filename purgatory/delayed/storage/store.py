@@ -56,18 +56,23 @@ class Store:
         self.path = path
         self._disk = disk
         disk.make_directory(path)
-        try:
-            self._lock = disk.lock(path / "lock")
-        except BlockingIOError:
-            raise StoreLocked(f"{path} is open already: one object in one process can use it") from None
+        # What must stay in its place. It is held, so that no other file gets its inode.
+        self._held: dict[Path, int] = {}
         # The damages that were logged.
         self._reported: set[tuple[str, Damage]] = set()
         # Why nothing can be changed any more.
         self._failure: StoreFailed | None = None
         try:
+            for part in (path, path / "lock"):
+                self._held[part] = disk.hold(part)
+            try:
+                disk.lock(self._held[path / "lock"])
+            except BlockingIOError:
+                raise StoreLocked(f"{path} is open already: one object in one process can use it") from None
             self._salt = self._read_salt(slot_ms)
             for name in ("wal", "slots", "ids"):
                 disk.make_directory(path / name)
+                self._held[path / name] = disk.hold(path / name)
             self.log = Log(disk, path / "wal", self._salt)
             self.slots = SlotFiles(disk, path / "slots", self._salt, slot_ms)
             self.mover = Mover(disk, path, self.log, self.slots, self._report)
@@ -79,7 +84,7 @@ class Store:
             # The blocks of `Mover.move_all` have larger numbers than the segments.
             self.log.go_on_after(self.mover.checkpoint.spread)
         except BaseException:
-            disk.unlock(self._lock)
+            disk.release(self._held.values())
             raise
 
     def close(self) -> None:
@@ -87,7 +92,7 @@ class Store:
         try:
             self.log.seal()
         finally:
-            self._disk.unlock(self._lock)
+            self._disk.release(self._held.values())
 
     def commit(self, requests: Sequence[Request]) -> list[Answer]:
         """Write the requests to the log with one sync, and answer each: see `Commit`.
@@ -107,28 +112,29 @@ class Store:
         """Call what changes files. After an OSError it can be called again.
 
         Raises StoreFailed after a failed sync, because a second sync may succeed though the data is lost, and
-        when the directory is gone.
+        when a directory is gone.
         """
         if self._failure is not None:
             raise StoreFailed(f"an earlier sync failed: {self._failure}") from self._failure
         try:
-            self._check_directory()
+            self._check_directories()
             try:
                 return call(*arguments)
             finally:
-                # When the directory is gone, data can still be written to an open file.
-                self._check_directory()
+                # When a directory is gone, data can still be written to an open file.
+                self._check_directories()
         except StoreFailed as error:
             self._failure = error
             raise
 
-    def _check_directory(self) -> None:
-        """Raise StoreFailed if the directory was removed or renamed, or another one is in its place.
+    def _check_directories(self) -> None:
+        """Raise StoreFailed if a directory was removed or renamed, or another one is in its place.
 
         Then its files look empty or missing, and data that is written to an open file is lost.
         """
-        if not self._disk.holds(self._lock, self.path / "lock"):
-            raise StoreFailed(f"{self.path} was removed, renamed or replaced while it was open")
+        for part, held in self._held.items():
+            if not self._disk.holds(held, part):
+                raise StoreFailed(f"{part} was removed, renamed or replaced while it was open")
 
     def index(self, slot: int) -> Agenda:
         """Find the messages of a slot file. What is damaged in it is logged, and lost."""
@@ -151,7 +157,7 @@ class Store:
                 if size > _READ:
                     break
             elif message is None:
-                self._check_directory()
+                self._check_directories()
                 logger.error("%s: a message due at %d was lost: its frame is damaged", self.path, due)
             else:
                 logger.error("%s: a message due at %d cannot be read: %s", self.path, due, message)

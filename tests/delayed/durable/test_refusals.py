@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from purgatory import Purgatory, PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen
+from purgatory import OperationState, Purgatory, PurgatoryClosed, PurgatoryFull, PurgatoryNotOpen
 from purgatory.delayed import DurableOperation, DurableOperations
 from tests.delayed.durable.shop import PaymentDue, Shop, opened, until_gone
 from tests.operations import raising
@@ -89,6 +89,21 @@ async def test_offering_needs_open_operations(path: Path, shop: Shop) -> None:
             assert repr(operations) == f"<DurableOperations {str(path)!r} of 0>"
         with pytest.raises(PurgatoryClosed):
             await operations.offer(shop.payment("tea", 60), ["tea"])
+
+
+async def test_another_event_loop_is_refused_before_the_operation_is_tried(path: Path, shop: Shop) -> None:
+    shop.paid.add("tea")
+    async with opened(path, shop) as operations:
+        for order in ("tea", "milk"):
+            operation = shop.payment(order, 60)
+            offering = operations.offer(operation, [order])
+            with pytest.raises(RuntimeError, match=r"event loop: .* asyncio\.run_coroutine_threadsafe"):
+                await asyncio.to_thread(asyncio.run, asyncio.wait_for(offering, 10))
+            assert operation.state is OperationState.NEW
+            # It can be offered in the right loop.
+            await operations.offer(operation, [order])
+        assert operations.purgatory.operations() == [operation]
+        assert operations.messages.statistics().scheduled == 1
 
 
 async def test_entering_needs_an_open_purgatory(path: Path, shop: Shop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -224,7 +224,7 @@ class SimulatedDisk(Disk):
 
     def __init__(self, root: Names | None = None) -> None:
         self._root = Names() if root is None else root
-        self._locked: set[Path] = set()
+        self._locked: set[int] = set()
         self._mutex = RLock()
         self._faults: list[Fault] = []
         self.operations = 0
@@ -293,17 +293,18 @@ class SimulatedDisk(Disk):
 
     # What the store does with it
 
-    def lock(self, path: Path) -> int:
-        with self.operation("lock", path):
-            if path in self._locked:
-                raise BlockingIOError
-            self._locked.add(path)
-            return id(path)
+    def hold(self, path: Path) -> int:
+        return hash(path)
 
-    def unlock(self, lock: int) -> None:
-        self._locked.clear()
+    def lock(self, held: int) -> None:
+        if held in self._locked:
+            raise BlockingIOError
+        self._locked.add(held)
 
-    def holds(self, lock: int, path: Path) -> bool:
+    def release(self, held: Iterable[int]) -> None:
+        self._locked.difference_update(held)
+
+    def holds(self, held: int, path: Path) -> bool:
         return self._find(path.parent) is not None
 
     def make_directory(self, path: Path) -> None:

@@ -195,13 +195,15 @@ def test_a_directory_that_cannot_be_removed_raises(
 
 
 def test_a_lock_is_held_until_it_is_given_back(disk: Disk, tmp_path: Path) -> None:
-    lock = disk.lock(tmp_path / "lock")
     before = open_files()
+    first, second = disk.hold(tmp_path / "lock"), disk.hold(tmp_path / "lock")
+    disk.lock(first)
     with pytest.raises(BlockingIOError):
-        disk.lock(tmp_path / "lock")
+        disk.lock(second)
+    disk.release([first])
+    disk.lock(second)
+    disk.release([second])
     assert open_files() == before
-    disk.unlock(lock)
-    disk.unlock(disk.lock(tmp_path / "lock"))
 
 
 FORK = """
@@ -212,13 +214,14 @@ from pathlib import Path
 from purgatory.delayed.storage.disk import Disk
 
 disk, path = Disk(), Path(sys.argv[1])
-lock = disk.lock(path)
+lock = disk.hold(path)
+disk.lock(lock)
 if not os.fork():
     # What the child opens gets the number that the lock had.
     file = os.open(path, os.O_RDONLY)
     print("forked", flush=True)
     sys.stdin.read()
-    disk.unlock(lock)
+    disk.release([lock])
     os.fstat(file)
     print("ended")
 """
@@ -231,5 +234,7 @@ def test_a_forked_child_does_not_keep_the_lock_of_its_parent(disk: Disk, tmp_pat
         assert parent.stdout.readline() == "forked\n"
         assert parent.wait(60) == 0
         # The child still runs.
-        disk.unlock(disk.lock(tmp_path / "lock"))
+        lock = disk.hold(tmp_path / "lock")
+        disk.lock(lock)
+        disk.release([lock])
         assert parent.communicate(timeout=60)[0] == "ended\n"

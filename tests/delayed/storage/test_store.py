@@ -313,7 +313,7 @@ def test_recovery_holds_a_part_of_a_long_log_in_memory(
         store.commit([Put(LATER, None, bytes(64_000), soon=number % 2 == 0) for number in range(4)])
         store.log.seal()
     # As a crash leaves it.
-    store._disk.unlock(store._lock)
+    store._disk.release(store._held.values())
     tracemalloc.start()
     store = Store(tmp_path, SLOT_MS, Disk(), NOW)
     _, peak = tracemalloc.get_traced_memory()
@@ -329,7 +329,7 @@ def test_what_is_repeated_after_a_failed_sync_and_a_kill_is_on_the_disk(run: Sto
     with pytest.raises(StoreFailed):
         run.put(LATER, b"payload", "id")
     # The process is killed. The system still shows the message.
-    run.disk.unlock(0)
+    run.disk.release(run.store._held.values())
     again = StoreRun(run.disk)
     again.open()
     [answer] = again.store.commit([Put(LATER, "id", b"payload", soon=False)])
