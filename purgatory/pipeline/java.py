@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from purgatory import PurgatoryError
 from purgatory.pipeline.errors import JavaMissingError
 
 OLDEST: Final = 17
@@ -30,7 +31,7 @@ exec {java} "$@"
 """
 
 
-class _UnusableError(Exception):
+class _UnusableError(PurgatoryError):
     """Raised when Spark cannot run on a Java. The message says why."""
 
 

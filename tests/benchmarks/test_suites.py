@@ -210,7 +210,7 @@ def test_the_pipeline_is_measured_step_by_step_and_compared_with_its_aims(
     assert lines["10 times the operations: heap"][-4:] == ["1.33", "1.33", "1.15", "missed"]
     assert lines["100,000, one key has 50%: CPU seconds"][-7:] == [*["1.40"] * 5, "1.5", "met"]
     assert lines["100,000"][-3:] == ["202", "101", "2.00"]
-    assert lines["1,000,000"][-4:] == ["1,001", "2.00", "4", "met"]
+    assert lines["1,000,000"][-4:] == ["1,001", "2.00", "4.5", "met"]
     assert [len(result.cases) for result in results] == [len(STEPS) * 5, 1 + 4 * 5]
     assert all(isinstance(result, Result) for result in results)
 
