@@ -75,11 +75,6 @@ class Dataset:
         """The paths of the files of each table of the journal."""
         return {table.name: self.table(table).paths() for table in TABLES}
 
-    @property
-    def size(self) -> int:
-        """The bytes of all files that `compact` has written."""
-        return sum(self.table(table).size for table in TABLES)
-
     def new_run(self, tables: Sequence[DerivedTable]) -> int:
         """The number of the next run of the command that makes these tables."""
         return 1 + max(self.derived(table).transaction(_RUN) for table in tables)
