@@ -12,11 +12,21 @@ from collections.abc import Callable, Hashable
 from functools import partial
 
 from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, spreads
-from benchmarks.suites.collector import Wait
+from purgatory import DelayedOperation
 from purgatory.testing import ManualClock
 from purgatory.web.dashboard.recorder import WINDOW, Recorder
 from purgatory.web.dashboard.search import Search
 from purgatory.web.dashboard.snapshot import take_snapshot
+
+
+class Wait(DelayedOperation[None]):
+    """The smallest operation that a user can write. Nothing completes it."""
+
+    __slots__ = ()
+
+    def try_complete(self) -> bool:
+        return False
+
 
 VIEWS = 50
 TIMEOUTS = (1.0, 5.0, 30.0, 30.0, 60.0, 600.0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.suites.load import BEHIND_MS, DISTRIBUTIONS, Plan, trial
-from benchmarks.suites.load.trial import BATCH, PAUSE, Generator
+from benchmarks.suites.load import generator
+from benchmarks.suites.load.generator import BATCH, BEHIND_MS, PAUSE, Generator
+from benchmarks.suites.load.plan import LONG, Plan
 from purgatory.testing import VirtualTimeLoop
 
 
@@ -42,7 +43,7 @@ class Recorded:
 
 
 def drawn(rate: int, seconds: float) -> Plan:
-    return Plan.draw(DISTRIBUTIONS[1], rate, seconds)
+    return Plan.draw(LONG, rate, seconds)
 
 
 async def test_everything_happens_in_order_and_within_two_pauses_of_its_time(
@@ -90,7 +91,7 @@ async def test_one_that_falls_behind_is_cut_short_and_completes_what_was_sent(
 async def test_requests_that_never_end_are_counted_in_the_error(
     virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "PATIENCE", 1.0)
+    monkeypatch.setattr(generator, "PATIENCE", 1.0)
     plan = drawn(100, 0.1)
     recorded = Recorded(virtual_time, plan)
     walked = await recorded.walk()
