@@ -7,15 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from benchmarks.designs import kafka_08
 from benchmarks.designs.alternative import RoundTrips, Tally
 from benchmarks.designs.kafka_08 import DelayedRequest, Kafka08
 from benchmarks.designs.kafka_today import (
     DelayedOperation,
     KafkaToday,
     SystemTimer,
-    TimerTaskEntry,
-    TimingWheel,
 )
 from benchmarks.designs.timers import TickerWheel
 from purgatory.testing import VirtualTimeLoop
@@ -35,33 +32,6 @@ async def test_a_ticker_wheel_scans_a_slot_in_every_round(virtual_time: VirtualT
         assert (len(wheel), wheel.visited) == (50, 50 * 99)
         await asyncio.sleep(0.01)
         assert (len(wheel), wheel.visited) == (0, 50 * 100)
-
-
-@pytest.mark.parametrize(
-    ("now", "expiration", "due"),
-    [
-        # The first level, whose slots are used again as it turns.
-        (0, 2, 2),
-        (2, 21, 21),
-        # The second, where a slot is 20 ms wide; and the third, where it is 400.
-        (0, 350, 340),
-        (0, 450, 400),
-        (0, 8_000, 8_000),
-        (0, 30_000, 24_000),
-        # Levels count in whole steps of their own from zero.
-        (1_234, 1_260, 1_260),
-        (1_234, 1_640, 1_600),
-        # Already due.
-        (100, 100, None),
-    ],
-)
-async def test_an_entry_of_kafkas_wheel_goes_to_the_bucket_that_is_due_at_the_start_of_its_slot(
-    now: int, expiration: int, due: int | None
-) -> None:
-    timer = SystemTimer(Tally())
-    added = TimingWheel(1, 20, now, timer).add(TimerTaskEntry(None, expiration))
-    assert added == (due is not None) == timer.tasks
-    assert [when for when, _, _ in timer.queue] == ([due] if added else [])
 
 
 async def test_an_entry_of_kafkas_timer_comes_down_a_level_at_a_time_with_a_wake_up_each(
@@ -146,14 +116,3 @@ async def test_with_so_many_pending_kafka_08_purges_whenever_the_reaper_wakes_fo
         await asyncio.sleep(10.1)
         assert purgatory.walked == 50 * (2_000 + 1_000)
         assert (purgatory.held, len(purgatory.queue)) == (2_000, 1_000)
-
-
-async def test_what_has_expired_in_kafka_08_is_purged_at_once(
-    virtual_time: VirtualTimeLoop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kafka_08, "PURGE_INTERVAL", 22)
-    tally = Tally()
-    async with Kafka08(tally) as purgatory:
-        parked(purgatory, tally, 11, (1, 2), 0.05)
-        await asyncio.sleep(0.051)
-        assert (tally.expired, purgatory.walked, purgatory.held, len(purgatory.queue)) == (11, 22, 0, 0)

@@ -113,20 +113,6 @@ async def test_a_turnover_holds_what_is_outstanding_and_kafkas_also_completed_wa
         assert alternative.held == 300
 
 
-@each_round_trip
-async def test_nothing_runs_after_the_end(
-    alternative_type: type[RoundTrips], virtual_time: VirtualTimeLoop
-) -> None:
-    tally = Tally()
-    tasks = asyncio.all_tasks()
-    async with alternative_type(tally) as alternative:
-        alternative.park(range(10), random_targets(10, 5), [10.0] * 10)
-        await asyncio.sleep(1.0)
-    await turns(1)
-    assert asyncio.all_tasks() == tasks
-    assert (tally.completed, tally.expired) == (0, 0)
-
-
 def test_waits_share_all_their_keys_or_none_and_a_signal_reaches_each() -> None:
     assert targets(6, 3, per_key=2) == [(0, 1, 2), (3, 4, 5), (6, 7, 8)] * 2
     for waits in range(1, 30):

@@ -8,7 +8,7 @@ from benchmarks.designs import KAFKAS
 from benchmarks.designs.alternative import RoundTrips
 from benchmarks.designs.purgatory_waits import PurgatoryCallback
 from benchmarks.suites import load
-from benchmarks.suites.load import DESIGNS, PurgatoryRequest, generator, measure, measure_generator
+from benchmarks.suites.load import DESIGNS, PurgatoryRequest, generator, measure
 from benchmarks.suites.load.generator import BEHIND_MS, Generator
 from benchmarks.suites.load.plan import LONG, SHORT, Distribution, Plan
 from purgatory.testing import VirtualTimeLoop
@@ -66,11 +66,3 @@ async def test_a_saturated_run_achieves_what_was_sent_in_its_time(
     measured = await measure(PurgatoryCallback, drawn(), virtual_time.time)
     assert measured["achieved"] == pytest.approx(1_000, rel=0.05)
     assert measured["behind_ms"] > BEHIND_MS
-
-
-async def test_the_generator_alone_sends_everything(virtual_time: VirtualTimeLoop) -> None:
-    plan = drawn()
-    measured = await measure_generator(plan, virtual_time.time)
-    assert measured["sent"] == len(plan)
-    assert measured["achieved"] == pytest.approx(RATE, rel=0.03)
-    assert not {"completed", "expired", "held"} & measured.keys()
