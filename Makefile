@@ -46,7 +46,7 @@ report: $(COMPILED_TREE)/.built $(VENV)/.spark ## Simulate five minutes with a s
 	$(COMPILED) $(BIN)/python -m examples.broker.simulator.story $(STEPS)/journal
 	$(COMPILED) $(BIN)/python -m purgatory.pipeline run $(STEPS)/journal $(DATASET) $(PAGE)
 
-serve: $(COMPILED_TREE)/.built $(VENV)/.longpoll ## Run the long-poll service with its chat and the dashboard, and print the addresses (ARGS='--help')
+serve: $(COMPILED_TREE)/.built $(VENV)/.longpoll ## Run the long-poll service with its chat and the dashboard, on port 8000 (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.longpoll $(ARGS)
 
 broker: $(COMPILED_TREE)/.built $(VENV)/.broker ## Run three brokers that speak Kafka's protocol, on ports 9092 to 9094 (ARGS='--help')
@@ -221,8 +221,8 @@ $(VENV)/.spark: $(VENV)/.demo
 	@touch $@
 
 $(VENV)/.longpoll: $(VENV)/.build
-	@echo "Installing FastAPI, uvicorn and the clients of Redis and PostgreSQL into $(VENV)."
-	$(INSTALL) --extra metrics --extra postgres --extra redis --extra uvloop --extra web --group longpoll
+	@echo "Installing FastAPI, uvicorn and the client of PostgreSQL into $(VENV)."
+	$(INSTALL) --extra postgres --extra uvloop --extra web --group longpoll
 	@touch $@
 
 $(VENV)/.broker: $(VENV)/.demo

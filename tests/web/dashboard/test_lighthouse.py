@@ -1,4 +1,4 @@
-"""Lighthouse looks at the chat and the dashboard, on a desktop and on a phone."""
+"""Lighthouse looks at the page, on a desktop and on a phone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from tests.browser import ARGUMENTS, CHROMIUM
-from tests.examples.longpoll.process import ServiceProcess
+from tests.web.dashboard.host import Host
 
 LIGHTHOUSE: Final = shutil.which("lighthouse")
 
@@ -33,15 +33,12 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("device", ["desktop", "mobile"])
-@pytest.mark.parametrize("page", ["", "dashboard/"])
-def test_lighthouse_finds_no_fault(
-    running_service: ServiceProcess, tmp_path: Path, page: str, device: str
-) -> None:
+def test_lighthouse_finds_no_fault(host: Host, tmp_path: Path, device: str) -> None:
     report = tmp_path / "report.json"
     subprocess.run(
         [
             str(LIGHTHOUSE),
-            f"{running_service.url}/{page}",
+            host.address,
             "--quiet",
             "--output=json",
             f"--output-path={report}",
