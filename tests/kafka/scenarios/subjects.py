@@ -1,0 +1,27 @@
+"""All scenarios, by subject."""
+
+from typing import Final
+
+from tests.kafka.scenarios import (
+    administration,
+    clients,
+    commits,
+    configs,
+    deaths,
+    fetch,
+    groups,
+    idempotence,
+    java_client,
+    metadata,
+    offsets,
+    produce,
+    topics,
+)
+from tests.kafka.scenarios.scenario import SCENARIOS
+
+SUBJECTS: Final = (
+    *(produce, idempotence, fetch, offsets, groups, commits, topics, configs, administration, metadata),
+    *(clients, java_client, deaths),
+)
+
+__all__ = ["SCENARIOS", "SUBJECTS"]
