@@ -70,7 +70,7 @@ public class Answers {
             print("produce again", () -> sent(producer, TOPIC, TIME + 10, "two"));
             print("produce to an illegal topic", () -> sent(producer, "a b", TIME, "x"));
             print("produce with the time of the append",
-                    () -> sent(producer, STAMPED, TIME, "x").replaceAll("@1[89]\\d{11}", "@now"));
+                    () -> sent(producer, STAMPED, TIME, "x").replaceAll("@1(7[1-9]|[89]\\d)\\d{10}", "@now"));
         }
         settings.put("enable.idempotence", false);
         settings.put("compression.type", "none");

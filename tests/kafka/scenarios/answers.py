@@ -92,7 +92,8 @@ class _Comparison:
             "base_timestamp": _when,
             "max_timestamp": _when,
             "isr_nodes": sorted,
-            "brokers": lambda brokers: sorted(map(self.of, brokers), key=repr),
+            "brokers": self._sorted,
+            "members": self._sorted,
         }
 
     def of(self, value: Plain) -> Plain:
@@ -107,6 +108,9 @@ class _Comparison:
     def _field(self, name: Any, value: Plain) -> Plain:
         rule = self._rules.get(name)
         return self.of(value) if rule is None or value is None else rule(value)
+
+    def _sorted(self, values: list[Plain]) -> Plain:
+        return sorted(map(self.of, values), key=repr)
 
     def _named(self, identity: object) -> str:
         return self._names.setdefault(identity, f"id {len(self._names) + 1}")
@@ -161,7 +165,5 @@ def differences(one: Plain, other: Plain, path: str = "") -> dict[str, tuple[Pla
     else:
         return {} if one == other else {path: (one, other)}
     return {
-        where: both
-        for name, left, right in pairs
-        for where, both in differences(left, right, name).items()
+        where: both for name, left, right in pairs for where, both in differences(left, right, name).items()
     }

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, Protocol, Self
 
+from kio.serial import entity_reader
+
 from examples.broker.protocol.apis import (
     CREATE_TOPICS,
     DESCRIBE_GROUPS,
@@ -17,7 +19,6 @@ from examples.broker.protocol.apis import (
     Api,
 )
 from examples.broker.protocol.versions import request_class, response_class
-from kio.serial import entity_reader
 from tests.examples.broker.live.live_cluster import PATIENCE, until
 from tests.examples.broker.protocol.wire_messages import request_frame, with_size
 from tests.kafka.scenarios.answers import Plain, batches, message, plain
@@ -116,9 +117,11 @@ class Brokers:
         self._resources.callback(connection.close)
         return connection
 
-    def ask(
-        self, api: Api[Any, Any], version: int | None = None, *, to: int = 1, **values: Plain
-    ) -> Plain:
+    def disconnect(self, broker: int) -> None:
+        """Forget the connection to a broker that has died."""
+        self._connections.pop(broker).close()
+
+    def ask(self, api: Api[Any, Any], version: int | None = None, *, to: int = 1, **values: Plain) -> Plain:
         """Return a broker's answer to a request, in the newest version that we serve or in an older one."""
         if to not in self._connections or not self._connections[to].is_open:
             self._connections[to] = self.connect(to)
@@ -264,7 +267,10 @@ class Brokers:
         """Return the coordinator of a group, once it has loaded the group."""
         found = until(lambda: self._found_coordinator(group))
         until(
-            lambda: self.ask(DESCRIBE_GROUPS, to=found, groups=[group])["groups"][0]["error_code"] == "none"
+            lambda: (
+                self.ask(DESCRIBE_GROUPS, to=found, groups=[group])["groups"][0]["error_code"]
+                not in ("not_coordinator", "coordinator_load_in_progress")
+            )
         )
         return found
 

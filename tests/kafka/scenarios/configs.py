@@ -117,7 +117,9 @@ def one_setting_in_version(brokers: Brokers, version: int) -> Plain:
     return _described(brokers, TOPIC, _configured(brokers), ["retention.ms"], version=version)
 
 
-@scenario("min.insync.replicas", "cleanup.policy", "compression.type", "message.timestamp.type", "preallocate")
+@scenario(
+    "min.insync.replicas", "cleanup.policy", "compression.type", "message.timestamp.type", "preallocate"
+)
 def setting_by_default(brokers: Brokers, name: str) -> Plain:
     return _described(brokers, TOPIC, brokers.topic(), [name])
 

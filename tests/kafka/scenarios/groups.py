@@ -12,10 +12,10 @@ from examples.broker.protocol.apis import (
 )
 from tests.kafka.scenarios.answers import Plain
 from tests.kafka.scenarios.brokers import Brokers
-from tests.kafka.scenarios.members import RANGE, SESSION_TIMEOUT, Member
+from tests.kafka.scenarios.members import RANGE, SESSION_TIMEOUT, Member, subscription
 from tests.kafka.scenarios.scenario import scenario
 
-BOTH: Final = (("cooperative-sticky", b"c"), ("range", b"r"))
+BOTH: Final = (("cooperative-sticky", subscription("one")), ("range", subscription("other")))
 
 
 # Coordinators
@@ -96,7 +96,7 @@ def faulty_join_of_a_group_with_members(brokers: Brokers, fault: str) -> Plain:
         "no protocol": {"protocols": []},
         "empty type": {"protocol_type": ""},
         "unknown member": {"member_id": "nobody"},
-        "other protocol": {"protocols": [{"name": "sticky", "metadata": b""}]},
+        "other protocol": {"protocols": [{"name": "sticky", "metadata": subscription("topic")}]},
         "other type": {"protocol_type": "connect"},
     }[fault]
     return Member(brokers, brokers.name).join(**values), first.heartbeat()
@@ -104,7 +104,7 @@ def faulty_join_of_a_group_with_members(brokers: Brokers, fault: str) -> Plain:
 
 @scenario()
 def empty_protocol_name(brokers: Brokers) -> Plain:
-    member = Member(brokers, brokers.name, protocols=(("", b""),))
+    member = Member(brokers, brokers.name, protocols=(("", subscription("topic")),))
     return member.join(), member.join()
 
 
@@ -139,16 +139,6 @@ def cooperative_members_beside_eager_ones(brokers: Brokers) -> Plain:
     return answers
 
 
-@scenario()
-def most_votes_select_the_protocol(brokers: Brokers) -> Plain:
-    first = Member.alone(brokers, brokers.name, protocols=BOTH)
-    second = Member(brokers, brokers.name, protocols=BOTH[::-1])
-    second.join()
-    second.send_join()
-    first.until_rebalance()
-    return first.join(), second.joined()
-
-
 @scenario("leader", "other")
 def rejoins_unchanged(brokers: Brokers, who: str) -> Plain:
     """A leader begins a rebalance by that, and another member gets the same answer as before."""
@@ -163,7 +153,7 @@ def rejoins_unchanged(brokers: Brokers, who: str) -> Plain:
 @scenario()
 def rejoins_with_other_metadata(brokers: Brokers) -> Plain:
     leader, other = Member.pair(brokers, brokers.name)
-    other.send_join(protocols=[{"name": "range", "metadata": b"changed"}])
+    other.send_join(protocols=[{"name": "range", "metadata": subscription("changed")}])
     leader.until_rebalance()
     return leader.join(), other.joined()
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from examples.broker.protocol.apis import DELETE_RECORDS, DESCRIBE_PRODUCERS, INIT_PRODUCER_ID
+from tests.examples.broker.live.live_cluster import until
 from tests.kafka.scenarios.answers import Plain
 from tests.kafka.scenarios.brokers import Brokers
 from tests.kafka.scenarios.record_batches import batch
@@ -36,9 +37,7 @@ SENT: Final = {
 def sent(brokers: Brokers, kind: str) -> Plain:
     topic, producer = brokers.topic(), _new_id(brokers)
     answers = [
-        brokers.produce(
-            topic, batch(*[b"value"] * count, producer=(producer, epoch, sequence))
-        )
+        brokers.produce(topic, batch(*[b"value"] * count, producer=(producer, epoch, sequence)))
         for epoch, sequence, count in SENT[kind]
     ]
     return answers, brokers.fetch(topic), _described(brokers, topic)
@@ -142,9 +141,11 @@ def described(brokers: Brokers, kind: str) -> Plain:
 
 
 def _new_id(brokers: Brokers, *, to: int = 1) -> int:
-    answer = brokers.ask(INIT_PRODUCER_ID, to=to, transaction_timeout=1000)
-    assert answer["error_code"] == "none"
-    return int(answer["producer_id"])
+    # -1 until a broker has reserved its first ids.
+    return (
+        until(lambda: int(brokers.ask(INIT_PRODUCER_ID, to=to, transaction_timeout=1000)["producer_id"]) + 1)
+        - 1
+    )
 
 
 def _described(brokers: Brokers, topic: str) -> Plain:
@@ -156,7 +157,5 @@ def _described(brokers: Brokers, topic: str) -> Plain:
 
 def _delete_records(brokers: Brokers, topic: str, offset: int) -> Plain:
     entry = {"partition_index": 0, "offset": offset}
-    answer = brokers.ask(
-        DELETE_RECORDS, timeout=10_000, topics=[{"name": topic, "partitions": [entry]}]
-    )
+    answer = brokers.ask(DELETE_RECORDS, timeout=10_000, topics=[{"name": topic, "partitions": [entry]}])
     return answer["topics"][0]["partitions"][0]

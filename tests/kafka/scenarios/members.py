@@ -1,5 +1,6 @@
 """The members of a group, request by request."""
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Final, Self
 
@@ -10,7 +11,13 @@ from tests.kafka.scenarios.brokers import Brokers, Connection
 
 Protocols = Sequence[tuple[str, bytes]]
 
-RANGE: Final[Protocols] = (("range", b"metadata"),)
+
+def subscription(topic: str) -> bytes:
+    """Return a consumer's metadata. Kafka never answers a consumer whose metadata it cannot read."""
+    return struct.pack(">hih", 0, 1, len(topic)) + topic.encode() + struct.pack(">i", -1)
+
+
+RANGE: Final[Protocols] = (("range", subscription("topic")),)
 SESSION_TIMEOUT: Final = 10_000
 
 

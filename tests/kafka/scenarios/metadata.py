@@ -98,9 +98,7 @@ def created_on_demand_in_version(brokers: Brokers, version: int) -> Plain:
 @scenario(True, False)
 def with_authorized_operations(brokers: Brokers, included: bool) -> Plain:
     topic = brokers.topic()
-    answer = brokers.ask(
-        METADATA, topics=[{"name": topic}], include_topic_authorized_operations=included
-    )
+    answer = brokers.ask(METADATA, topics=[{"name": topic}], include_topic_authorized_operations=included)
     return answer["topics"][0]["topic_authorized_operations"]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import cramjam
+import lz4.frame  # type: ignore[import-untyped]  # has no types
 from crc32c import crc32c
 
 Record = tuple[bytes | None, bytes | None]
@@ -13,9 +14,9 @@ Record = tuple[bytes | None, bytes | None]
 
 CODECS: Final[Mapping[str, tuple[int, Callable[[bytes], bytes]]]] = {
     "none": (0, bytes),
-    "gzip": (1, gzip.compress),
+    "gzip": (1, lambda data: gzip.compress(data, mtime=0)),
     "snappy": (2, lambda data: bytes(cramjam.snappy.compress_raw(data))),
-    "lz4": (3, lambda data: bytes(cramjam.lz4.compress(data))),
+    "lz4": (3, lambda data: lz4.frame.compress(data, block_linked=False)),
     "zstd": (4, lambda data: bytes(cramjam.zstd.compress(data))),
 }
 TIME: Final = 1_700_000_000_000
@@ -55,17 +56,14 @@ def batch(
         _record(index, time - base_timestamp, key, value, headers)
         for index, (value, time) in enumerate(zip(values, times, strict=True))
     )
-    covered = (
-        _COVERED.pack(
-            attributes | number,
-            len(values) - 1 if last_offset_delta is None else last_offset_delta,
-            base_timestamp,
-            max(times, default=TIME) if max_timestamp is None else max_timestamp,
-            *producer,
-            len(values) if record_count is None else record_count,
-        )
-        + (compress(records) if payload is None else payload)
-    )
+    covered = _COVERED.pack(
+        attributes | number,
+        len(values) - 1 if last_offset_delta is None else last_offset_delta,
+        base_timestamp,
+        max(times, default=TIME) if max_timestamp is None else max_timestamp,
+        *producer,
+        len(values) if record_count is None else record_count,
+    ) + (compress(records) if payload is None else payload)
     length = _UNCOVERED.size - _LENGTH_COUNTS_FROM + len(covered)
     return _UNCOVERED.pack(base_offset, length, leader_epoch, magic, crc32c(covered)) + covered
 

@@ -20,6 +20,7 @@ SCENARIOS: Final[dict[str, "Scenario"]] = {}
 class Scenario:
     """``act`` returns the answers. Both clusters are asked the same."""
 
+    subject: str
     name: str
     act: Callable[[Brokers], Plain]
 
@@ -37,7 +38,7 @@ def scenario(*cases: Any) -> Callable[[Callable[..., Plain]], Callable[..., Plai
     """
 
     def register(function: Callable[..., Plain]) -> Callable[..., Plain]:
-        subject = function.__module__.rpartition(".")[2]
+        subject = function.__module__.rpartition(".")[2].replace("_", "-")
         for number, case in enumerate(cases or ((),)):
             arguments = case if isinstance(case, tuple) else (case,)
             labels = [str(argument) for argument in arguments]
@@ -45,7 +46,7 @@ def scenario(*cases: Any) -> Callable[[Callable[..., Plain]], Callable[..., Plai
                 labels = [f"number {number}"]
             name = re.sub(r"[ ._]", "-", "-".join([subject, function.__name__, *labels]))
             assert name not in SCENARIOS, name
-            SCENARIOS[name] = Scenario(name, partial(_act, function, arguments))
+            SCENARIOS[name] = Scenario(subject, name, partial(_act, function, arguments))
         return function
 
     return register

@@ -19,9 +19,11 @@ from tests.kafka.scenarios import (
 )
 from tests.kafka.scenarios.scenario import SCENARIOS
 
-SUBJECTS: Final = (
+# What ends a broker comes last.
+_MODULES: Final = (
     *(produce, idempotence, fetch, offsets, groups, commits, topics, configs, administration, metadata),
     *(clients, java_client, deaths),
 )
+SUBJECTS: Final = tuple(module.__name__.rpartition(".")[2].replace("_", "-") for module in _MODULES)
 
 __all__ = ["SCENARIOS", "SUBJECTS"]

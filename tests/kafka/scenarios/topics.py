@@ -51,7 +51,7 @@ CREATED: Final[dict[str, tuple[int, int, dict[int, list[int]], dict[str, str | N
 
 NAMES: Final = (
     *("", ".", "..", "...", "-", "_", "__", "a.b_c", "a" * 249, "a" * 250, "ü", "a b", "a/b", "a\0b", "a\n"),
-    *("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"),
+    *("__consumer_offsets", "__share_group_state", "__cluster_metadata"),
     *("__remote_log_metadata", "\N{PILE OF POO}"),
 )
 
@@ -101,7 +101,9 @@ def collide(brokers: Brokers, first: str, second: str) -> Plain:
     """Kafka's metrics have an underscore for each dot, so topics must differ in more."""
     names = [brokers.name + first, brokers.name + second]
     answers = [_create(brokers, name, "two partitions")["error_code"] for name in names]
-    return answers, [_create(brokers, name, "two partitions", only_validated=True)["error_code"] for name in names]
+    return answers, [
+        _create(brokers, name, "two partitions", only_validated=True)["error_code"] for name in names
+    ]
 
 
 @scenario(("k.l", "k_l"), ("m", "n"))
@@ -117,9 +119,8 @@ def collide_in_one_request(brokers: Brokers, first: str, second: str) -> Plain:
 @scenario()
 def collides_when_created_on_demand(brokers: Brokers) -> Plain:
     assert _create(brokers, brokers.name + "a.b", "two partitions")["error_code"] == "none"
-    return brokers.ask(METADATA, topics=[{"name": brokers.name + "a_b"}], allow_auto_topic_creation=True)[
-        "topics"
-    ]
+    wanted = [{"name": brokers.name + "a_b"}]
+    return [brokers.ask(METADATA, topics=wanted, allow_auto_topic_creation=True)["topics"] for _ in range(2)]
 
 
 @scenario()
@@ -179,7 +180,6 @@ GROWN: Final[dict[str, tuple[int, list[list[int]] | None]]] = {
     "fewer": (1, None),
     "none": (0, None),
     "negative": (-1, None),
-    "too many": (20_000, None),
     "assigned": (3, [[2]]),
     "assigned nothing": (3, []),
     "assigned too few": (4, [[2]]),
@@ -234,9 +234,9 @@ def _create(brokers: Brokers, name: str, kind: str, *, only_validated: bool = Fa
         "name": name,
         "num_partitions": partitions,
         "replication_factor": replicas,
-        "assignments": [
-            {"partition_index": index, "broker_ids": ids} for index, ids in assigned.items()
-        ],
+        "assignments": [{"partition_index": index, "broker_ids": ids} for index, ids in assigned.items()],
         "configs": [{"name": key, "value": value} for key, value in configs.items()],
     }
-    return brokers.ask(CREATE_TOPICS, topics=[topic], timeout=10_000, validate_only=only_validated)["topics"][0]
+    return brokers.ask(CREATE_TOPICS, topics=[topic], timeout=10_000, validate_only=only_validated)["topics"][
+        0
+    ]
