@@ -85,7 +85,7 @@ async def incremental_alter_configs(
             entry.name: _changed(entry, now.get(entry.name, ""), defaults.get(entry.name))
             for entry in resource.configs
             # What is not known has been deleted already.
-            if entry.config_operation != Operation.DELETE or entry.name in now
+            if entry.config_operation != int(Operation.DELETE) or entry.name in now
         }
         return parse_topic_config(values, known)
 

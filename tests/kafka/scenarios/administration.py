@@ -199,7 +199,9 @@ def topic_partitions_from_cursor_at_a_topic(brokers: Brokers, side: str) -> Plai
 
 @scenario(*range(5))
 def api_versions_in_version(brokers: Brokers, version: int) -> Plain:
-    software = {"client_software_name": "a", "client_software_version": "1"} if version >= 3 else {}
+    software: dict[str, Plain] = (
+        {"client_software_name": "a", "client_software_version": "1"} if version >= 3 else {}
+    )
     answer = brokers.ask(API_VERSIONS, version, **software)
     # Which versions each serves is in the scenario of that name.
     answer["api_keys"] = bool(answer["api_keys"])

@@ -106,15 +106,18 @@ def not_at_the_coordinator(brokers: Brokers) -> Plain:
 @scenario("member", "no member", "other member", "old generation", "later generation", "no generation")
 def in_a_stable_group(brokers: Brokers, who: str) -> Plain:
     member, topic = Member.alone(brokers, brokers.name), brokers.topic()
-    identity = {"member_id": member.member_id, "generation_id_or_member_epoch": member.generation_id}
-    identity |= {
+    identity: dict[str, Plain] = {
+        "member_id": member.member_id,
+        "generation_id_or_member_epoch": member.generation_id,
+    }
+    others: dict[str, dict[str, Plain]] = {
         "no member": {"member_id": "", "generation_id_or_member_epoch": -1},
         "other member": {"member_id": "nobody"},
         "old generation": {"generation_id_or_member_epoch": 0},
         "later generation": {"generation_id_or_member_epoch": 9},
         "no generation": {"generation_id_or_member_epoch": -1},
-    }.get(who, {})
-    return _commit(brokers, topic, **identity), _fetched(brokers, topic)
+    }
+    return _commit(brokers, topic, **identity | others.get(who, {})), _fetched(brokers, topic)
 
 
 @scenario()
@@ -146,7 +149,10 @@ def during_a_rebalance(brokers: Brokers) -> Plain:
 def after_leaving(brokers: Brokers) -> Plain:
     member, topic = Member.alone(brokers, brokers.name), brokers.topic()
     member.leave()
-    identity = {"member_id": member.member_id, "generation_id_or_member_epoch": member.generation_id}
+    identity: dict[str, Plain] = {
+        "member_id": member.member_id,
+        "generation_id_or_member_epoch": member.generation_id,
+    }
     return _commit(brokers, topic, **identity), _commit(brokers, topic, offset=9), _fetched(brokers, topic)
 
 

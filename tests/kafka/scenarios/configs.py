@@ -83,13 +83,14 @@ def changed_twice_in_one_request(brokers: Brokers) -> Plain:
 @scenario("set", "nothing", "null", "wrong value", "unknown setting", "unknown topic", "twice", "validated")
 def replaced(brokers: Brokers, kind: str) -> Plain:
     topic = _configured(brokers)
-    configs = {
+    changes: dict[str, list[tuple[str, str | None]]] = {
         "nothing": [],
         "null": [("retention.bytes", None)],
         "wrong value": [("retention.bytes", "much")],
         "unknown setting": [("no.such.setting", "1")],
         "twice": [("retention.bytes", "5000"), ("retention.bytes", "6000")],
-    }.get(kind, [("retention.bytes", "5000")])
+    }
+    configs = changes.get(kind, [("retention.bytes", "5000")])
     answer = brokers.ask(
         ALTER_CONFIGS,
         resources=[

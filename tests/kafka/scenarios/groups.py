@@ -78,28 +78,28 @@ def join_in_version(brokers: Brokers, version: int) -> Plain:
 
 @scenario("empty group", "short session", "long session", "unknown member", "no protocol", "empty type")
 def faulty_join(brokers: Brokers, fault: str) -> Plain:
-    values: dict[str, Plain] = {
+    faults: dict[str, dict[str, Plain]] = {
         "empty group": {"group_id": ""},
         "short session": {"session_timeout": 1},
         "long session": {"session_timeout": 2**31 - 1},
         "unknown member": {"member_id": "nobody"},
         "no protocol": {"protocols": []},
         "empty type": {"protocol_type": ""},
-    }[fault]
-    return Member(brokers, brokers.name).join(**values)
+    }
+    return Member(brokers, brokers.name).join(**faults[fault])
 
 
 @scenario("no protocol", "empty type", "unknown member", "other protocol", "other type")
 def faulty_join_of_a_group_with_members(brokers: Brokers, fault: str) -> Plain:
     first = Member.alone(brokers, brokers.name)
-    values: dict[str, Plain] = {
+    faults: dict[str, dict[str, Plain]] = {
         "no protocol": {"protocols": []},
         "empty type": {"protocol_type": ""},
         "unknown member": {"member_id": "nobody"},
         "other protocol": {"protocols": [{"name": "sticky", "metadata": subscription("topic")}]},
         "other type": {"protocol_type": "connect"},
-    }[fault]
-    return Member(brokers, brokers.name).join(**values), first.heartbeat()
+    }
+    return Member(brokers, brokers.name).join(**faults[fault]), first.heartbeat()
 
 
 @scenario()
@@ -171,7 +171,7 @@ def rejoins_before_the_assignment(brokers: Brokers) -> Plain:
 @scenario("unknown member", "generation", "type", "protocol", "no names", "empty group", "unknown group")
 def faulty_sync(brokers: Brokers, fault: str) -> Plain:
     member = Member.alone(brokers, brokers.name)
-    values: dict[str, Plain] = {
+    faults: dict[str, dict[str, Plain]] = {
         "unknown member": {"member_id": "nobody"},
         "generation": {"generation_id": 7},
         "type": {"protocol_type": "connect"},
@@ -179,8 +179,8 @@ def faulty_sync(brokers: Brokers, fault: str) -> Plain:
         "no names": {"protocol_type": None, "protocol_name": None},
         "empty group": {"group_id": ""},
         "unknown group": {"group_id": brokers.name + "-other"},
-    }[fault]
-    return member.sync(**values)
+    }
+    return member.sync(**faults[fault])
 
 
 @scenario()
@@ -215,15 +215,15 @@ def sync_during_a_rebalance(brokers: Brokers) -> Plain:
 
 @scenario("unknown member", "generation", "no generation", "empty group", "unknown group", "instance")
 def faulty_heartbeat(brokers: Brokers, fault: str) -> Plain:
-    values: dict[str, Plain] = {
+    faults: dict[str, dict[str, Plain]] = {
         "unknown member": {"member_id": "nobody"},
         "generation": {"generation_id": 7},
         "no generation": {"generation_id": -1},
         "empty group": {"group_id": ""},
         "unknown group": {"group_id": brokers.name + "-other"},
         "instance": {"group_instance_id": "unknown"},
-    }[fault]
-    return Member.alone(brokers, brokers.name).heartbeat(**values)
+    }
+    return Member.alone(brokers, brokers.name).heartbeat(**faults[fault])
 
 
 @scenario()

@@ -49,7 +49,7 @@ class Member:
         timeouts = {"session_timeout": SESSION_TIMEOUT}
         if self._version != 0:
             timeouts["rebalance_timeout"] = SESSION_TIMEOUT
-        request = {
+        request: dict[str, Plain] = {
             "group_id": self._group,
             "member_id": self.member_id,
             "protocol_type": self._protocol_type,
@@ -76,7 +76,7 @@ class Member:
         return self.join() if answer["error_code"] == "member_id_required" else answer
 
     def send_sync(self, assignments: Mapping[str, bytes] | None = None, **values: Plain) -> None:
-        request = {
+        request: dict[str, Plain] = {
             "group_id": self._group,
             "generation_id": self.generation_id,
             "member_id": self.member_id,
@@ -97,7 +97,7 @@ class Member:
         return self.received()
 
     def heartbeat(self, **values: Plain) -> Plain:
-        request = {
+        request: dict[str, Plain] = {
             "group_id": self._group,
             "generation_id": self.generation_id,
             "member_id": self.member_id,
