@@ -110,7 +110,9 @@ class _Comparison:
         return self.of(value) if rule is None or value is None else rule(value)
 
     def _sorted(self, values: list[Plain]) -> Plain:
-        return sorted(map(self.of, values), key=repr)
+        # Random ids get their names in an order that does not depend on them.
+        ordered = sorted(values, key=lambda value: _UUID.sub("", repr(value)))
+        return sorted(map(self.of, ordered), key=repr)
 
     def _named(self, identity: object) -> str:
         return self._names.setdefault(identity, f"id {len(self._names) + 1}")
