@@ -37,11 +37,14 @@ demo: $(COMPILED_TREE)/.built $(VENV)/.demo ## Run the produce/fetch simulator f
 
 # The page shows one run, so the steps start from an empty directory.
 STEPS := build/report
+# Each may be in an object store.
+DATASET := $(STEPS)/dataset
+PAGE := $(STEPS)/page
 
 report: $(COMPILED_TREE)/.built $(VENV)/.spark ## Simulate five minutes with a slow replica, and make a page of the journal: which timeouts to change
 	rm -rf $(STEPS)
 	$(COMPILED) $(BIN)/python -m examples.broker.simulator.story $(STEPS)/journal
-	$(COMPILED) $(BIN)/python -m purgatory.pipeline run $(STEPS)/journal $(STEPS)/dataset $(STEPS)/page
+	$(COMPILED) $(BIN)/python -m purgatory.pipeline run $(STEPS)/journal $(DATASET) $(PAGE)
 
 serve: $(COMPILED_TREE)/.built $(VENV)/.longpoll ## Run the long-poll service with its chat and the dashboard, and print the addresses (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.longpoll $(ARGS)
