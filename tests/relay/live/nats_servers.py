@@ -68,13 +68,15 @@ class NatsServer(TransportServer):
         async with await nats.connect(self.url, **options) as client:
             # Of a cluster, all servers with this name answer.
             request = json.dumps({"server_name": self.settings["server_name"]}).encode()
-            listed = json.loads((await client.request("$SYS.REQ.SERVER.PING.CONNZ", request)).data)
+            listed = json.loads(
+                (await client.request("$SYS.REQ.SERVER.PING.CONNZ", request, timeout=20)).data
+            )
             kick = f"$SYS.REQ.SERVER.{listed['server']['id']}.KICK"
             others = [
                 each["cid"] for each in listed["data"]["connections"] if each["cid"] != client.client_id
             ]
             for connection in others:
-                await client.request(kick, json.dumps({"cid": connection}).encode())
+                await client.request(kick, json.dumps({"cid": connection}).encode(), timeout=20)
         return len(others)
 
 
