@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
 
 from purgatory.pipeline import locations
 from purgatory.pipeline.delta import DataFile, StoredTable
@@ -105,13 +106,19 @@ class Dataset:
 
     def _commit(self, stored: StoredTable, files: Sequence[DataFile], run: int) -> int:
         folders = {file.folder for file in files}
+        overtaken = PipelineError(
+            f"{stored.path}: another process has made this table meanwhile; run one process at a time"
+        )
         if stored.transaction(_RUN) >= run:
             stored.remove(folders)
-            raise PipelineError(
-                f"{stored.path}: another process has made this table meanwhile; run one process at a time"
-            )
+            raise overtaken
         try:
             stored.replace(files, Transaction(_RUN, run))
+        except CommitFailedError as error:
+            # A store may make a commit, and its answer may be lost. Then the repeated request is refused.
+            if set(stored.paths()) != {stored.path_of(file.path) for file in files}:
+                stored.remove(folders)
+                raise overtaken from error
         except Exception:
             # The commit may be made, if only what follows it has failed.
             if stored.transaction(_RUN) < run:

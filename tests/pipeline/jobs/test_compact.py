@@ -92,11 +92,11 @@ def compacted(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_the_output_accounts_for_each_row_and_file(compacted: Compacted) -> None:
     lines = compacted.output.splitlines()
     assert lines[0] == (
-        "operations: 3 new files, 5 rows = 3 kept + 1 duplicates + 1 quarantined; 2 files unreadable"
+        "operations: 3 new files, 5 rows = 3 kept + 1 duplicate + 1 quarantined; 2 files unreadable"
     )
     assert "  1 x tries is below 1" in lines
-    assert "checks: 1 new files, 2 rows = 2 kept + 0 duplicates + 0 quarantined" in lines
-    assert "gaps: 1 new files, 1 rows = 1 kept + 0 duplicates + 0 quarantined" in lines
+    assert "checks: 1 new file, 2 rows = 2 kept + 0 duplicates + 0 quarantined" in lines
+    assert "gaps: 1 new file, 1 row = 1 kept + 0 duplicates + 0 quarantined" in lines
 
 
 def test_a_journal_becomes_a_dataset(spark: SparkSession, compacted: Compacted) -> None:
@@ -140,7 +140,7 @@ def test_a_segment_is_compacted_once_even_if_it_was_moved_or_copied(
     moved = shutil.copytree(compacted.journal, tmp_path / "moved")
     of_moved = add(spark, moved, dataset)
     assert (of_moved.added, of_moved.copies) == (Counts(files=2, unreadable_files=2), 1)
-    assert "  1 files are copies of files that were read, and add no rows" in of_moved.report()
+    assert "  1 file had the bytes of a file that was read, and added no rows" in of_moved.report()
     assert add(spark, moved, dataset).copies == 0
     # A month older than the newest, as if its node had been offline.
     late = add_segment(tmp_path / "late", "late", [operation(2, kind="1"), operation(5)])
@@ -163,7 +163,7 @@ def test_a_segment_that_was_half_copied_is_read_when_it_is_complete(
     assert add(spark, journal, dataset).added == Counts(files=1, unreadable_files=1)
     again = add(spark, journal, dataset)
     assert again.added == Counts()
-    assert again.report().endswith("1 files unreadable as before; --retry reads them again")
+    assert again.report().endswith("1 file unreadable as before; --retry reads all such files again")
     # A retry also reads those that have not changed.
     assert add(spark, journal, dataset, retry=True).added == Counts(files=1, unreadable_files=1)
 
@@ -193,12 +193,12 @@ def test_files_of_one_name_are_all_read_and_a_file_that_changes_is_read_again(
     report = read().report().splitlines()
     assert report == [
         "checks: 2 new files, 2 rows = 2 kept + 0 duplicates + 0 quarantined",
-        "  2 files have the name of another file, and were read, too",
-        "  1 files are copies of files that were read, and add no rows",
+        "  2 files had the name of another file, and counted as new, too",
+        "  1 file had the bytes of a file that was read, and added no rows",
     ]
     assert read().report() == "checks: 0 new files, 0 rows = 0 kept + 0 duplicates + 0 quarantined"
     add_segment(tmp_path / "n1", "part-0", [ROWS[CHECKS] | {"key": "3"}], table=CHECKS)
-    assert "  1 files have changed since they were read, and were read again" in read().report()
+    assert "  1 file had changed since the last reading, and counted as new" in read().report()
     assert sorted(dataset.table(CHECKS_TABLE).rows()["key"].to_pylist()) == ["1", "2", "3"]
 
 
@@ -303,7 +303,7 @@ def test_a_segment_that_is_gone_when_its_batch_is_read_is_an_error(
     paths = [add_segment(journal, name, [ROWS[CHECKS]], table=CHECKS) for name in ("one", "two")]
     found = segments(str(journal), CHECKS)
     paths[1].unlink()
-    with pytest.raises(PipelineError, match=rf"{paths[1]}: it was moved .* none of the 2 segments"):
+    with pytest.raises(PipelineError, match=rf"{paths[1]}: it was moved .* its batch of 2 segments"):
         Compaction(spark, dataset, CHECKS_TABLE).add(found, 1000)
     assert not dataset.table(CHECKS_TABLE).rows().num_rows
 
