@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack
 
 import httpx
@@ -13,24 +13,42 @@ import pytest_asyncio
 from examples.longpoll.application import application
 from examples.longpoll.memory_store import MemoryStore
 from examples.longpoll.service import Service
-from examples.longpoll.store import Store, StoreUnavailable
+from examples.longpoll.store import Excerpt, Store, StoreUnavailable
 from purgatory.testing import VirtualTimeLoop
+from purgatory.web import Position
 from tests.browser import browser as browser
 from tests.examples.longpoll.process import ServiceProcess, service_process
 
 
 class FaultyStore(MemoryStore):
-    """A store that several workers share. It cannot be reached while it is `away`."""
+    """A store that several workers share. It cannot be reached while it is `away`.
 
-    away = False
+    `delays` are the seconds that the next answers take, once they are decided.
+    """
 
-    async def online(self) -> list[str]:
+    def __init__(self) -> None:
+        super().__init__()
+        self.away = False
+        self.delays: list[float] = []
+
+    async def read(self, positions: Mapping[str, Position]) -> Mapping[str, Excerpt]:
+        excerpts = await super().read(positions)
+        await self._delay()
+        return excerpts
+
+    async def online(self) -> Collection[str]:
         self._reach()
-        return list(await super().online())
+        names = await super().online()
+        await self._delay()
+        return names
 
     async def append(self, topic: str, record: bytes) -> int:
         self._reach()
         return await super().append(topic, record)
+
+    async def _delay(self) -> None:
+        if self.delays:
+            await asyncio.sleep(self.delays.pop(0))
 
     def _reach(self) -> None:
         if self.away:

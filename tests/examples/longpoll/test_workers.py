@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import httpx
@@ -24,10 +25,12 @@ async def test_a_record_is_there_at_once_for_a_client_that_reaches_another_worke
     workers: tuple[Worker, Worker],
 ) -> None:
     first, second = workers
+    url = "/topics/t"
     for number in range(3):
         await first.say("t", str(number))
-        found = (await second.client.get("/topics/t")).json()["records"]
-        assert [record["text"] for record in found] == [str(n) for n in range(number + 1)]
+        answer = (await second.client.get(url)).json()
+        assert [record["text"] for record in answer["records"]] == [str(number)]
+        url = f"/topics/t?after={answer['after']}"
 
 
 async def test_a_client_that_reaches_another_worker_each_time_gets_every_record_once(
@@ -60,3 +63,18 @@ async def test_without_the_store_requests_get_a_503_and_polls_go_on(
     store.away = False
     await first.say("t", "news")
     assert [record["text"] for record in (await poll).json()["records"]] == ["news"]
+
+
+async def test_answers_of_the_store_that_come_in_another_order_undo_nothing(
+    worker: Worker, store: FaultyStore
+) -> None:
+    topics, presence = worker.service.topics, worker.service.presence
+    await store.append("t", b"0")
+    store.delays = [2, 2, 1, 1]
+    late = [asyncio.create_task(topics.load(["t"])), asyncio.create_task(presence.load())]
+    await asyncio.sleep(0.5)
+    await store.append("t", b"1")
+    await store.heartbeat("ada")
+    await asyncio.gather(topics.load(["t"]), presence.load(), *late)
+    assert topics.log("t").read(0) == (b"0", b"1")
+    assert presence.now.names == ("ada",)
