@@ -106,10 +106,6 @@ class Timer(TimerAlternative):
         """Expire what is due. Called by the loop."""
 
     @abstractmethod
-    def __len__(self) -> int:
-        """The number of pending entries."""
-
-    @abstractmethod
     def add(self, entry: Entry, delay: float) -> None:
         """Have `entry`, which is not pending, expire in `delay` seconds."""
 
@@ -135,25 +131,15 @@ class CallAt(Timer):
 
     name = "one call_at each"
 
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        self._added = 0
-        self._cancelled = 0
-
-    def __len__(self) -> int:
-        return self._added - self._cancelled - self.wakeups
-
     def add(self, entry: Entry, delay: float) -> None:
         loop = self.loop
         entry.place = loop.call_at(loop.time() + delay, self._expire, entry)
-        self._added += 1
 
     def cancel(self, entry: Entry) -> None:
         handle = entry.place
         if handle is not None:
             entry.place = None
             handle.cancel()
-            self._cancelled += 1
 
     def _expire(self, entry: Entry) -> None:
         self.wakeups += 1
@@ -185,9 +171,6 @@ class TickerWheel(Timer):
         # How many entries the scans have looked at.
         self.visited = 0
         self._next_tick()
-
-    def __len__(self) -> int:
-        return sum(map(len, self._slots))
 
     def _next_tick(self) -> None:
         self._handle = self.loop.call_at(self._origin + (self._now + 1) * self._tick, self._wake)

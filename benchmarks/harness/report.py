@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -26,13 +25,6 @@ here are written by `python -m benchmarks report`, from what the runs below have
   for a heartbeat. Such counts are the same on a busy machine. It needs valgrind.
 """
 INDEX = "[All benchmarks](../README.md)"
-
-
-@dataclass(frozen=True)
-class Page:
-    name: str
-    title: str
-    text: str
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -63,12 +55,12 @@ def site(runs: Mapping[Path, Run]) -> dict[str, str]:
         commit = f"commit {run.commit}" if run.commit else "outside of a checkout"
         origin = f"Measured on {run.loop}, {run.written.partition('T')[0]}, {commit}"
         links = []
-        for page in (benchmark_page(origin, result) for result in run.benchmarks):
-            path = f"{run.loop}/{page.name}.md"
+        for result in run.benchmarks:
+            path = f"{run.loop}/{slug(result.name)}.md"
             if path in files:
-                raise RuntimeError(f"{file}: {page.name} on {run.loop} is in another file as well")
-            links.append(f"- [{escape(page.title)}]({path})")
-            files[path] = page.text
+                raise RuntimeError(f"{file}: {result.name} on {run.loop} is in another file as well")
+            links.append(f"- [{title(result)}]({path})")
+            files[path] = page(origin, result)
         section = loops.setdefault(run.loop, [f"## On {run.loop}"])
         section += [f"{origin}; {_environment(run)}.", "\n".join(links)]
     again = ["## How to run it again", "\n".join(["```sh", *_commands(runs), "```"])]
@@ -98,12 +90,15 @@ def _commands(runs: Mapping[Path, Run]) -> Iterator[str]:
     yield f"python -m benchmarks report {' '.join(file.name for file in runs)}"
 
 
-def benchmark_page(origin: str, result: Result) -> Page:
-    title = result.summary[0].upper() + result.summary[1:]
-    paragraphs = [f"# {escape(title)}", f"{origin}. {INDEX}", tables.HOW_TO_READ]
+def title(result: Result) -> str:
+    return escape(result.summary[0].upper() + result.summary[1:])
+
+
+def page(origin: str, result: Result) -> str:
+    paragraphs = [f"# {title(result)}", f"{origin}. {INDEX}", tables.HOW_TO_READ]
     for table in result.tables:
         headings = ["", *map(escape, tables.headings(table))]
         rows = tables.rows(result, table, list)
         shown = ([escape(name), *cells] if cells else [f"**{escape(name)}**"] for name, *cells in rows)
         paragraphs += [f"## {escape(table.title)}", grid(headings, shown), escape(table.note)]
-    return Page(slug(result.name), title, joined(*paragraphs))
+    return joined(*paragraphs)
