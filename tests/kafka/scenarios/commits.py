@@ -304,13 +304,11 @@ def describe_with_authorized_operations(brokers: Brokers, included: bool) -> Pla
     )["groups"][0]["authorized_operations"]
 
 
-@scenario("pending", "completing", "stable", "empty", "committed", "static", "left and committed")
+@scenario("completing", "stable", "empty", "committed", "static", "left and committed")
 def described(brokers: Brokers, state: str) -> Plain:
     topic = brokers.topic()
     member = Member(brokers, brokers.name, instance_id="one" if state == "static" else None)
-    if state == "pending":
-        member.join()
-    elif state == "committed":
+    if state == "committed":
         _commit(brokers, topic)
     else:
         member.enter()

@@ -409,6 +409,24 @@ DIFFERENCES: Final[Mapping[str, Sequence[Difference]]] = {
             _NO_SECURITY,
         ),
     ),
+    "deaths": (
+        Difference(
+            ".*",
+            r"\[\d\]\.described\[0\]\.topic_authorized_operations",
+            "the same, while a broker is dead and before",
+            "all",
+            "none are told",
+            _NO_SECURITY,
+        ),
+        Difference(
+            ".*",
+            r"\[2\]\.topic without a leader\.partitions\[0\]\.isr_nodes",
+            "the in-sync replicas of a partition whose last one is dead (KIP-966)",
+            "none, and one that is eligible",
+            "the last one",
+            "there are no eligible leader replicas: the last one stays in sync, as before Kafka 4",
+        ),
+    ),
     "java-client": (
         Difference(
             "asked-settings",
