@@ -27,7 +27,7 @@ MAKEFLAGS += --jobs=2
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo report serve broker delayed kafka programs test check test-interpreted test-compiled test-long test-kafka test-python test-core test-debug lint types docs docs-links dist bench bench-full bench-pipeline bench-report clean
+.PHONY: help demo report serve broker delayed kafka programs test check test-interpreted test-compiled test-long test-kafka test-python test-core test-debug lint types docs docs-links dist bench bench-full bench-kafka bench-pipeline bench-report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -167,9 +167,16 @@ bench-full: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure all, up to a milli
 	mkdir -p $(NEW_RUNS)
 	$(COMPILED) $(BIN)/python -m benchmarks waits timers load journal dashboard delayed signals --full --json $(NEW_RUNS)/asyncio.json
 	$(COMPILED) $(BIN)/python -m benchmarks waits timers longpoll --full --loop uvloop --json $(NEW_RUNS)/uvloop.json
+	cp $(RUNS)/kafka.json $(NEW_RUNS)
 	rm -rf docs/benchmarks
 	mkdir -p docs/benchmarks
 	mv $(NEW_RUNS) $(RUNS)
+	$(MAKE) bench-report
+
+bench-kafka: kafka $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure beside Kafka's own purgatory, in twelve minutes, into docs (needs a JDK and Maven)
+	mkdir -p $(NEW_RUNS)
+	$(COMPILED) $(BIN)/python -m benchmarks kafka --full --repetitions 4 --json $(NEW_RUNS)/kafka.json
+	mv $(NEW_RUNS)/kafka.json $(RUNS)
 	$(MAKE) bench-report
 
 # Beside DuckDB; up to a hundred million operations, in two hours, and 40 GB.

@@ -31,6 +31,7 @@ SUITES = {
     "pipeline": "the Spark pipeline as journals grow, beside DuckDB; the size is the number of operations",
     "delayed": "durable delayed messages beside SQLite and Redis",
     "signals": "signals between four workers over each transport, beside two libraries for Redis",
+    "kafka": "Kafka's own purgatory and timer, on the JVM; needs `make kafka`",
     "journal": "the cost of a journal, of metrics and of traces",
     "dashboard": "the cost of a view of the dashboard",
 }
@@ -52,6 +53,7 @@ examples:
   python -m benchmarks timers --loop uvloop --json timers.json
   python -m benchmarks waits timers --full --json full.json      up to a million waits, in forty minutes
   python -m benchmarks load --full --json load.json    up to 400,000 requests a second, in 17 minutes
+  python -m benchmarks kafka --full --json kafka.json  12 minutes; `make bench-kafka` publishes it
   python -m benchmarks pipeline --full --directory /big/disk     up to 100 million, two hours and 40 GB
 """
 
@@ -99,6 +101,9 @@ def run_suites(options: argparse.Namespace) -> None:
 
 def _measured(options: argparse.Namespace, setting: Setting, console: Console) -> Iterator[Result]:
     for suite in options.suites:
+        module = import_module(f"benchmarks.suites.{suite.replace('-', '_')}")
+        if hasattr(module, "prepare"):
+            module.prepare()
         benchmarks = benchmarks_of(suite)
         for name, benchmark in benchmarks.items():
             if name in options.only or not options.only:
@@ -106,7 +111,6 @@ def _measured(options: argparse.Namespace, setting: Setting, console: Console) -
                 tables.show(result, console)
                 yield result
         if not benchmarks:
-            module = import_module(f"benchmarks.suites.{suite.replace('-', '_')}")
             yield from module.run(setting, options.repetitions, console)
 
 

@@ -1,9 +1,18 @@
 """Purgatory, in both styles."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
-from benchmarks.designs.alternative import Key, RoundTrips, Tally, Targets, TaskAlternative, WaitAlternative
-from purgatory import DelayedOperation, DelayedValue, OperationWithdrawn, Purgatory
+from benchmarks.designs.alternative import (
+    TIMEOUT,
+    Key,
+    RoundTrips,
+    Tally,
+    Targets,
+    TaskAlternative,
+    WaitAlternative,
+)
+from purgatory import DelayedOperation, DelayedValue, OperationWithdrawn, Purgatory, Session
 from purgatory.observer import Observer
 
 
@@ -54,6 +63,40 @@ class PurgatoryCallback(RoundTrips):
     @property
     def held(self) -> int:
         return self.purgatory.statistics().watched
+
+
+class ReadyMade(PurgatoryCallback):
+    """Operations that need no class of the user's own. The signal hands them their value."""
+
+    def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
+        watch, make = self.watch, DelayedValue
+        for keys, timeout in zip(targets, timeouts, strict=False):
+            watch(make(timeout), keys)
+
+    def signal(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            self.tally.completed += self.purgatory.complete_for_key(key, None)
+
+    def turn_over(self, targets: Targets, outstanding: int, checked: int) -> None:
+        waits, watch, make = self._outstanding, self.watch, DelayedValue
+        complete_for_key = self.purgatory.complete_for_key
+        for keys in targets:
+            wait: DelayedValue[None] = make(TIMEOUT)
+            watch(wait, keys)
+            waits.append((wait, keys))
+            if len(waits) > outstanding:
+                wait, watched = waits.popleft()
+                for key in watched[:checked]:
+                    complete_for_key(key, None)
+
+
+class ReadyMadeSession(PurgatoryCallback):
+    """The same, where a callback learns of the timeout."""
+
+    def park(self, requests: Sequence[int], targets: Targets, timeouts: Iterable[float]) -> None:
+        watch, make, expire = self.watch, Session, self.tally.expire
+        for request, keys, timeout in zip(requests, targets, timeouts, strict=False):
+            watch(make(timeout, partial(expire, request)), keys)
 
 
 class OperationsAlone(WaitAlternative):

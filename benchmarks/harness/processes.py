@@ -66,6 +66,20 @@ def core_of_its_own(process_id: int) -> Iterator[None]:
         os.sched_setaffinity(0, cores)
 
 
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Within the block, this process and those that it starts share one core.
+
+    It is not the first one, which handles most interrupts.
+    """
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
 def output_of(command: Sequence[str], name: str, *, env: Mapping[str, str] | None = None) -> str:
     """What a command prints. RuntimeError, with what it wrote to stderr, when it fails."""
     finished = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

@@ -9,6 +9,7 @@ from benchmarks.harness import record, tables
 from benchmarks.harness.benchmark import Result
 from benchmarks.harness.markdown import escape, grid, joined, slug
 from benchmarks.harness.record import Run
+from benchmarks.suites.kafka import published
 
 INTRODUCTION = """\
 Purgatory side by side with what people use instead, and with the designs that came before it. All pages
@@ -36,11 +37,13 @@ def main(arguments: Sequence[str]) -> None:
     add("files", nargs="+", type=Path, metavar="FILE", help="a run that the benchmarks wrote with --json")
     add("--into", type=Path, default="docs/benchmarks", metavar="DIRECTORY", help="default: %(default)s")
     options = parser.parse_args(arguments)
-    files = site({file: record.read(file) for file in options.files})
+    runs = {file: record.read(file) for file in options.files}
+    files = site(runs)
     for path, text in files.items():
         file = options.into / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+    published.fill(options.into.parent / "performance.md", runs.values())
     print(f"{options.into / 'README.md'}, and {len(files) - 1} files beside it")
 
 

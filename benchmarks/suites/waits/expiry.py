@@ -105,6 +105,7 @@ def lateness(
         "late_p50_ms": hundredths[49] * 1e3,
         "late_p99_ms": hundredths[98] * 1e3,
         "late_max_ms": max(late) * 1e3,
+        "early": sum(each < 0 for each in late),
         "stall_ms": heartbeat.worst * 1e3,
         "expired_per_s": size / seconds,
     }
