@@ -14,7 +14,11 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-from aiokafka.errors import KafkaConnectionError, KafkaError  # type: ignore[import-untyped]  # has no types
+from aiokafka.errors import (  # type: ignore[import-untyped]  # has no types
+    InvalidSessionTimeoutError,
+    KafkaConnectionError,
+    KafkaError,
+)
 from rich.console import Console
 
 from examples.arguments import number, whole
@@ -37,6 +41,12 @@ _GRACE: Final = 20.0
 _CANCELLED: Final = 0.1
 # Seconds between two lines of counts.
 _REPORT: Final = 0.5
+# What to do about an error of the client, which does not say it.
+_MENDS: Final = {
+    KafkaConnectionError: "start the brokers, or give the right --bootstrap",
+    InvalidSessionTimeoutError: "give a --session-timeout that the brokers allow; by default, Kafka's allow "
+    "6 to 1800 seconds (group.min.session.timeout.ms and group.max.session.timeout.ms)",
+}
 
 _DESCRIPTION: Final = "Delay records of Kafka, in one of three designs."
 _SERVE: Final = """\
@@ -88,12 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run(partial(_serve, _settings(parser, options), options))
     except* (KafkaError, PurgatoryError, OSError, RuntimeError, ValueError) as errors:
         error = first_error(errors)
-        fix = (
-            "; start the brokers, or give the right --bootstrap"
-            if isinstance(error, KafkaConnectionError)
-            else ""
-        )
-        print(f"{error}{fix}", file=sys.stderr)
+        mend = _MENDS.get(type(error))
+        print(f"{error}; {mend}" if mend else error, file=sys.stderr)
         status = FAILED
     return status
 

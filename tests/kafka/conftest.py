@@ -1,15 +1,14 @@
-"""Apache Kafka for all tests of this directory, and the figures that they report."""
+"""Whether Apache Kafka is here, and the figures that its tests report."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
 
 import pytest
 
 from tests.conftest import LoopFactory
-from tests.kafka.kafka_cluster import JARS, KafkaCluster
+from tests.kafka.kafka_cluster import JARS
 
 _FIGURES = pytest.StashKey[list[str]]()
 
@@ -26,24 +25,6 @@ def jars() -> None:
         if "CI" in os.environ:
             pytest.fail(f"CI has to have Apache Kafka in {JARS}: make kafka")
         pytest.skip("Apache Kafka is not here: make kafka")
-
-
-@pytest.fixture(scope="session")
-def kafka_cluster(jars: None) -> Iterator[KafkaCluster]:
-    """Three nodes, which all tests share. A test that ends one starts it again.
-
-    They look for old segments each second. By default, that takes five minutes.
-    """
-    times = {"log_retention_check_interval_ms": 1_000, "log_initial_task_delay_ms": 1_000}
-    with KafkaCluster.running(3, **times) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="session")
-def kafka_node(jars: None) -> Iterator[KafkaCluster]:
-    """One node, which all tests share."""
-    with KafkaCluster.running(1) as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from examples.free_ports import reserved_ports
 # What `make kafka` brings.
 JARS: Final = Path(__file__).parents[2] / "build" / "kafka"
 # Seconds until a node has started or stopped. Other work may run beside it.
-PATIENCE: Final = 60.0
-# Seconds that the nodes get when all of them end. The last ones have no quorum that lets them go.
+PATIENCE: Final = 120.0
+# Seconds that the nodes get when all of them end. The last two have no quorum that lets them go.
 _ENDING: Final = 5.0
 _CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qk"
 # Small heaps, and a start that is fast.
@@ -92,10 +92,10 @@ class KafkaNode:
         """Begin to stop."""
         self._process.terminate()
 
-    def end(self) -> None:
-        """Return when the process has ended, which `terminate` has begun."""
+    def end(self, deadline: float) -> None:
+        """Return when the process has ended, which `terminate` has begun. It is killed at the deadline."""
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_ENDING)
+            self._process.wait(max(0, deadline - time.monotonic()))
         self.kill()
 
     def _start(self, *arguments: str) -> None:
@@ -178,5 +178,6 @@ class KafkaCluster:
     def _end(self) -> None:
         for node in self.nodes.values():
             node.terminate()
+        deadline = time.monotonic() + _ENDING
         for node in self.nodes.values():
-            node.end()
+            node.end(deadline)

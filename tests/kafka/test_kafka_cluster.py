@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.kafka.kafka_cluster import KafkaCluster
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.kafka
 
 
 def brokers(bootstrap_servers: str) -> dict[int, str]:
@@ -16,19 +16,21 @@ def brokers(bootstrap_servers: str) -> dict[int, str]:
     return {id: f"{broker.host}:{broker.port}" for id, broker in found.items()}
 
 
-def test_one_node_is_a_cluster(kafka_node: KafkaCluster) -> None:
-    assert brokers(kafka_node.bootstrap_servers) == {1: kafka_node.bootstrap_servers}
+def test_one_node_is_a_cluster(jars: None) -> None:
+    with KafkaCluster.running(1) as cluster:
+        assert brokers(cluster.bootstrap_servers) == {1: cluster.bootstrap_servers}
 
 
-@pytest.mark.parametrize("end", ["kill", "stop"])
-def test_a_node_that_ends_comes_back_at_its_address(kafka_cluster: KafkaCluster, end: str) -> None:
-    addresses = {id: node.address for id, node in kafka_cluster.nodes.items()}
-    node = kafka_cluster.nodes[2]
-    getattr(node, end)()
-    assert not node.is_running
-    node.start()
-    kafka_cluster.ready()
-    assert brokers(node.address) == addresses
+def test_a_node_that_ends_comes_back_at_its_address(jars: None) -> None:
+    with KafkaCluster.running(3) as cluster:
+        addresses = {id: node.address for id, node in cluster.nodes.items()}
+        node = cluster.nodes[2]
+        for end in (node.kill, node.stop):
+            end()
+            assert not node.is_running
+            node.start()
+            cluster.ready()
+            assert brokers(node.address) == addresses
 
 
 def test_a_node_that_does_not_start_says_why(jars: None) -> None:

@@ -142,17 +142,24 @@ class Traffic:
         self._sent.set()
 
     async def delivered(self, count: int) -> None:
-        """Return when so many more records have arrived."""
+        """Return when so many more records have arrived, or all that are sent."""
         enough = self._deliveries.delivered + count
-        while self._deliveries.delivered < enough:
+        while self._deliveries.delivered < enough and not self._all_arrived:
             await self.arrivals.moved.wait()
 
     async def arrived(self) -> None:
-        """Return when all that is sent has arrived, but for what is cancelled."""
-        with anyio.fail_after(60):
+        """Return when all that is sent has arrived, except what is cancelled, or after a minute.
+
+        The deliveries tell what is missing then.
+        """
+        with anyio.move_on_after(60):
             await self._sent.wait()
-            while not self._deliveries.is_complete:
+            while not self._all_arrived:
                 await self.arrivals.moved.wait()
+
+    @property
+    def _all_arrived(self) -> bool:
+        return self._sent.is_set() and self._deliveries.is_complete
 
 
 def _target(settings: Settings) -> str:

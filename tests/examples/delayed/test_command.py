@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from examples.delayed.command import main
+from examples.delayed.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 SERVE = ["serve", "--bootstrap", "127.0.0.1:1", "--design"]
@@ -53,6 +54,17 @@ def test_without_a_broker_it_ends_with_a_message(capsys: pytest.CaptureFixture[s
     printed = capsys.readouterr().err
     assert "Unable to bootstrap from [('127.0.0.1', 1" in printed
     assert "start the brokers, or give the right --bootstrap" in printed
+
+
+@pytest.mark.slow
+def test_a_session_timeout_that_the_brokers_refuse_ends_it_with_a_message(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--bootstrap", settings.bootstrap, "--topic", settings.topics.requests]
+    assert main(["serve", "--design", "requeue", *arguments, "--session-timeout", "2000"]) == 1
+    assert "InvalidSessionTimeoutError; give a --session-timeout that the brokers allow" in (
+        capsys.readouterr().err
+    )
 
 
 def demonstrate(tmp_path: Path, *options: str) -> str:
