@@ -128,8 +128,11 @@ class SynchronousPurgatory:
         operations of that class only, and a type checker finds a value of the wrong type:
         ``complete_for_key("tea", 3, DelayedValue[int])``. (At run time this is DelayedValue.)
         """
+        found = self._all_on(key, kind)
+        if not found:
+            return 0
         given = Given(value)
-        return sum([end(operation, COMPLETED, given) for operation in self._all_on(key, kind)])
+        return sum([end(operation, COMPLETED, given) for operation in found])
 
     @final
     def fail_for_key(
@@ -151,15 +154,15 @@ class SynchronousPurgatory:
         withdrawn = [operation for operation in self._all_on(key) if end(operation, CANCELLED, BY_KEY)]
         return cast("list[DelayedOperation[Any]]", withdrawn)
 
+    @final
     def _all_on(self, key: Hashable, kind: Any = None) -> list[Operation]:
         """The operations of a `kind` that watch `key`, in order."""
         if self._engine.loop is not None:
             self._engine.check_thread()
         found = self._engine.watchers.watching(key)
-        if kind is None:
+        if kind is None or not found:
             return found
-        # DelayedValue[int] is no class.
-        made: Any = getattr(kind, "__origin__", kind)
+        made: Any = getattr(kind, "__origin__", kind)  # DelayedValue[int] is no class.
         return [operation for operation in found if isinstance(operation, made)]
 
 

@@ -9,7 +9,7 @@ from purgatory._core.operation import Operation
 from purgatory._core.outcome import PENDING
 
 # Long enough that the watch list of a busy key costs little more than one pointer for each operation, and
-# short enough that a search of a chunk is cheap. The benchmark of watch lists compares 4, 8, 16, 32 and 64.
+# short enough that a search of a chunk is cheap. 4, 8, 16, 32 and 64 were compared.
 CHUNK_LENGTH: Final = 16
 
 

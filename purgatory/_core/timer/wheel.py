@@ -11,13 +11,10 @@ from typing import Final, final
 
 from purgatory._core.timer.task import TimerTask
 
-# `python -m benchmarks wheel-size` measures it. All tasks of a slot of level 1 sink at once: of a million
-# timeouts in a second, 99 % are at most 4 ms late, with 100 slots 5, with 32 slots 37 to 75. Compiled code
-# does not allocate the bits of 60 slots.
+# All tasks of a slot of level 1 sink at once: of a million timeouts in a second on a quiet machine, 99 % are
+# at most 4 ms late, with 100 slots 5, with 32 slots 37 to 75. Compiled code does not allocate the bits of 60
+# slots.
 DEFAULT_WHEEL_SIZE: Final = 60
-
-# More tasks than any wheel holds.
-UNLIMITED: Final = 1 << 60
 
 
 @final
@@ -218,7 +215,7 @@ class TimingWheel:
             raise ValueError(f"time cannot go back from tick {self._now} to {now}")
         if limit is not None and limit < 0:
             raise ValueError(f"limit must not be negative, got {limit}")
-        budget = UNLIMITED if limit is None else limit
+        budget = 1 << 60 if limit is None else limit  # More tasks than any wheel holds.
         due: list[TimerTask] = []
         while self.reach(now):
             budget -= self.sink(budget)
