@@ -11,7 +11,6 @@ from statistics import NormalDist
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 
 from benchmarks.harness.benchmark import Result, Setting
@@ -19,7 +18,6 @@ from purgatory.pipeline.advise import survival
 from purgatory.pipeline.advise.effects import effects
 from purgatory.pipeline.advise.evidence import Reading
 from purgatory.pipeline.jobs.advise import SHARES
-from purgatory.pipeline.session import spark_session
 from purgatory.pipeline.text import duration
 from purgatory.pipeline.transforms.synthesis import operations
 from purgatory.pipeline.workload import Kind, Workload
@@ -39,20 +37,19 @@ HEADINGS = ("would complete", *ESTIMATES, "more complete: advised", "in truth")
 
 def run(setting: Setting, repetitions: int, console: Console) -> Iterator[Result]:
     """Print the tables. There is nothing to record."""
-    with spark_session("local[2]", "timeouts", settings={"spark.sql.shuffle.partitions": "4"}) as spark:
-        for timeouts in JOURNALS:
-            print(*table(timeouts, spark), "", sep="\n")
+    for timeouts in JOURNALS:
+        print(*table(timeouts), "", sep="\n")
     return iter(())
 
 
-def table(timeouts: Sequence[float], spark: SparkSession) -> Iterator[str]:
+def table(timeouts: Sequence[float]) -> Iterator[str]:
     """The advice for one journal, beside the truth."""
-    recorded = generated(timeouts, WITHDRAWN, spark).cache()
+    recorded = generated(timeouts, WITHDRAWN)
     part = survival.curves(NO_KEYS, lambda curves: curves)
-    curves = part.merge(part.condense(recorded.select(*part.reads.names).toArrow()))
-    completed = recorded.where("outcome = 'completed'").count()
+    curves = part.merge(part.condense(recorded.select(part.reads.names)))
+    completed = len(completed_in(recorded))
     # The callers that have left would leave again.
-    others = recorded.where("outcome != 'cancelled'")
+    others = recorded.filter(pc.not_equal(recorded["outcome"], "cancelled"))["operation_id"]
     written = " or ".join(duration(1e6 * timeout) for timeout in timeouts)
     yield f"Timeouts of {written}; {completed / OPERATIONS:.1%} completed:\n"
     yield f"| {' | '.join(HEADINGS)} |"
@@ -70,19 +67,24 @@ def table(timeouts: Sequence[float], spark: SparkSession) -> Iterator[str]:
             estimate = f"{duration(row.timeout_us)} ({low} to {high})"
             off = off_by(row.timeout_us, right)
             more = f"{changes[row.timeout_us]:+,.0f}"
-            let = generated([row.timeout_us / 1e6] * len(timeouts), 0, spark).where("outcome = 'completed'")
-            in_truth = f"{others.join(let, 'operation_id', 'left_semi').count() - completed:+,}"
+            let = completed_in(generated([row.timeout_us / 1e6] * len(timeouts), 0))
+            in_truth = f"{pc.sum(pc.is_in(others, let)).as_py() - completed:+,}"
         assert row.naive_us is not None
         naive = (duration(row.naive_us), off_by(row.naive_us, right))
         cells = (f"{100 * row.share:g} %", duration(right), estimate, off, *naive, more, in_truth)
         yield f"| {' | '.join(cells)} |"
 
 
-def generated(timeouts: Sequence[float], withdrawn: float, spark: SparkSession) -> DataFrame:
+def generated(timeouts: Sequence[float], withdrawn: float) -> pa.Table:
     """The same operations each time, but for the timeouts and for those that are withdrawn."""
     kinds = tuple(Kind("Fetch", MEDIAN, SIGMA, timeout) for timeout in timeouts)
     workload = Workload(operations=OPERATIONS, seed=1, kinds=kinds, withdrawn=withdrawn, malformed=0)
-    return operations(spark.range(0, OPERATIONS), workload)
+    return operations(workload, 0, OPERATIONS)
+
+
+def completed_in(operations: pa.Table) -> pa.Array:
+    """The ids of the operations that completed."""
+    return operations.filter(pc.equal(operations["outcome"], "completed"))["operation_id"].combine_chunks()
 
 
 def off_by(estimate: float, right: float) -> str:

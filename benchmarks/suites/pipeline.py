@@ -27,9 +27,9 @@ from rich.console import Console
 from benchmarks.harness import tables
 from benchmarks.harness.benchmark import Result, Row, Sample, Setting, Table, spreads
 from benchmarks.harness.processes import ROOT, environment
-from purgatory.pipeline.session import spark_session
+from purgatory.pipeline.spark import Spark
 
-# The first only starts a session, which is a part of each other step.
+# The first only starts Spark, which is a part of each other step.
 START = "start"
 STEPS = ("generate", "compact", "summarize", "advise")
 # What DuckDB does, after the step that does the same.
@@ -173,7 +173,7 @@ def results(samples: Samples, memory: str) -> Iterator[Result]:
     )
     steps = [Row(step, str(each), None, [samples[each][step]]) for step in STEPS for each in samples]
     both = [
-        Row("start of a session", "Spark", None, [costs[START] for costs in samples.values()]),
+        Row("start", "Spark", None, [costs[START] for costs in samples.values()]),
         *(
             Row(f"{journal} operations, {step}", name, None, [costs[own]])
             for journal, costs in samples.items()
@@ -283,9 +283,9 @@ def _processes(session: int) -> Mapping[int, Sequence[str]]:
 
 
 def start() -> None:
-    """Start a session, as each step does, and run a job in it."""
-    with spark_session(f"local[{THREADS}]") as spark:
-        spark.sparkContext.parallelize(range(THREADS), THREADS).count()
+    """Start Spark, as each step does, and run a job on it."""
+    with Spark(f"local[{THREADS}]") as spark:
+        spark.context.parallelize(range(THREADS), THREADS).count()
 
 
 def compact(journal: str, clean: str, spill: str, memory: str) -> None:

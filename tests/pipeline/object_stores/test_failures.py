@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
-from purgatory.pipeline import locations, session, stores
+from purgatory.pipeline import locations, stores
 from purgatory.pipeline.batches import Batches, BatchFiles
 from purgatory.pipeline.command import FAILED, main
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs.compact import compact
 from purgatory.pipeline.schemas import CHECKS_TABLE
+from purgatory.pipeline.spark import Spark
 from tests.pipeline.datasets import listed
 from tests.pipeline.journals import ROWS, add_segment, segment
 from tests.pipeline.object_store import KEY, SECRET, environment, names, served, ship
@@ -28,26 +28,22 @@ SILENT = "the object store does not answer; check the network and AWS_ENDPOINT_U
 
 
 @contextmanager
-def at(endpoint: str, monkeypatch: pytest.MonkeyPatch, spark: SparkSession | None = None) -> Iterator[None]:
+def at(endpoint: str, monkeypatch: pytest.MonkeyPatch, spark: Spark | None = None) -> Iterator[None]:
     """Use the store at this address until the block ends."""
     with monkeypatch.context() as patched:
         for name, value in environment(endpoint).items():
             patched.setenv(name, value)
             if spark is not None:
-                patched.setitem(spark.sparkContext.environment, name, value)
+                patched.setitem(spark.context.environment, name, value)
         stores.client.cache_clear()
         yield
     stores.client.cache_clear()
 
 
 @pytest.fixture
-def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No session is started."""
-
-    def start(*_: object, **__: object) -> None:
-        raise AssertionError("Spark must not start")
-
-    monkeypatch.setattr(session, "spark_session", start)
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark must not start."""
+    monkeypatch.delattr(Spark, "context")
 
 
 def commands(journal: str, dataset: str, page: str) -> list[list[str]]:
@@ -71,13 +67,13 @@ def said(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return line
 
 
-@pytest.mark.usefixtures("no_session")
+@pytest.mark.usefixtures("no_spark")
 def test_a_bucket_that_is_not_there_is_named(bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in commands("s3://none/journal", "s3://none/dataset", "s3://none/page"):
         assert said(arguments, capsys) == f"purgatory-pipeline: none: {NO_BUCKET}"
 
 
-@pytest.mark.usefixtures("no_session")
+@pytest.mark.usefixtures("no_spark")
 def test_a_page_in_a_bucket_that_is_not_there_is_refused_before_the_work(
     bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,7 +83,7 @@ def test_a_page_in_a_bucket_that_is_not_there_is_refused_before_the_work(
     assert names(bucket) == []
 
 
-@pytest.mark.usefixtures("no_session")
+@pytest.mark.usefixtures("no_spark")
 def test_a_key_that_the_store_does_not_know_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,7 +92,7 @@ def test_a_key_that_the_store_does_not_know_is_refused(
             assert said(arguments, capsys) == f"purgatory-pipeline: any: {REFUSES}"
 
 
-@pytest.mark.usefixtures("no_session")
+@pytest.mark.usefixtures("no_spark")
 def test_a_store_that_does_not_answer_is_given_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,7 +106,7 @@ def test_a_store_that_does_not_answer_is_given_up(
 @pytest.mark.parametrize("fault", [REFUSED, DROPPED])
 def test_requests_are_repeated(
     fault: str,
-    spark: SparkSession,
+    spark: Spark,
     endpoint: str,
     bucket: str,
     tmp_path: Path,
