@@ -27,7 +27,7 @@ MAKEFLAGS += --jobs=2
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo report serve broker delayed programs test check test-interpreted test-compiled test-long test-python test-core test-debug lint types docs docs-links dist bench bench-full bench-pipeline bench-report clean
+.PHONY: help demo report serve broker delayed kafka programs test check test-interpreted test-compiled test-long test-kafka test-python test-core test-debug lint types docs docs-links dist bench bench-full bench-pipeline bench-report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,11 +37,14 @@ demo: $(COMPILED_TREE)/.built $(VENV)/.demo ## Run the produce/fetch simulator f
 
 # The page shows one run, so the steps start from an empty directory.
 STEPS := build/report
+# Each may be in an object store.
+DATASET := $(STEPS)/dataset
+PAGE := $(STEPS)/page
 
 report: $(COMPILED_TREE)/.built $(VENV)/.spark ## Simulate five minutes with a slow replica, and make a page of the journal: which timeouts to change
 	rm -rf $(STEPS)
 	$(COMPILED) $(BIN)/python -m examples.broker.simulator.story $(STEPS)/journal
-	$(COMPILED) $(BIN)/python -m purgatory.pipeline run $(STEPS)/journal $(STEPS)/dataset $(STEPS)/page
+	$(COMPILED) $(BIN)/python -m purgatory.pipeline run $(STEPS)/journal $(DATASET) $(PAGE)
 
 serve: $(COMPILED_TREE)/.built $(VENV)/.longpoll ## Run the long-poll service with its chat and the dashboard, and print the addresses (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.longpoll $(ARGS)
@@ -52,13 +55,17 @@ broker: $(COMPILED_TREE)/.built $(VENV)/.broker ## Run three brokers that speak 
 delayed: $(COMPILED_TREE)/.built $(VENV)/.delayed ## Run three designs of a delay service for Kafka, with a kill in the middle, and check them (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.delayed demo $(ARGS)
 
+KAFKA := build/kafka
+
+kafka: $(KAFKA)/.built ## Bring Apache Kafka into build/kafka (needs Maven and a JDK, 17 or newer)
+
 # Many tests wait for servers, browsers and Java, so there are three workers for two cores.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count() // 2)')
 # `make docs` runs tests/docs.
 # tests/conftest.py says which tests stay together on a worker, and which come first.
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/docs
-FAST := -m 'not slow and not long'
-PACKAGE_TESTS := --ignore tests/examples --ignore tests/benchmarks
+FAST := -m 'not slow and not long and not kafka'
+PACKAGE_TESTS := --ignore tests/examples --ignore tests/benchmarks --ignore tests/kafka
 # The pipeline uses nothing of the core but the wheel, the store of delayed messages and the relay's transports
 # nothing at all, and a page and the plugin are the same for both builds, so one is enough.
 COMPILED_TESTS := --ignore tests/pipeline --ignore tests/relay/live --ignore tests/delayed/storage \
@@ -79,7 +86,7 @@ test: $(COMPILED_TREE)/.built $(VENV)/.dev ## Run the fast tests, in under 4 min
 	$(INTERPRETED) $(BIN)/python $(PYTEST) $(FAST) $(DIFFERENT_TESTS)
 
 check: lint types docs programs $(COMPILED_TREE)/.built $(VENV)/.java ## Run what CI runs: lint, types, docs, coverage, all tests but the long ones
-	$(COMPILED) $(REQUIRE_COMPILED) HYPOTHESIS_PROFILE=check $(BIN)/python $(PYTEST) -m 'not long' $(COMPILED_TESTS)
+	$(COMPILED) $(REQUIRE_COMPILED) HYPOTHESIS_PROFILE=check $(BIN)/python $(PYTEST) -m 'not long and not kafka' $(COMPILED_TESTS)
 	$(BIN)/coverage erase
 	$(INTERPRETED) HYPOTHESIS_PROFILE=check $(BIN)/coverage run $(PYTEST) -m 'not long' $(PACKAGE_TESTS)
 	$(BIN)/coverage combine --quiet
@@ -87,6 +94,9 @@ check: lint types docs programs $(COMPILED_TREE)/.built $(VENV)/.java ## Run wha
 
 test-long: $(COMPILED_TREE)/.built $(VENV)/.java ## Run the long tests, and every property with many more examples
 	$(COMPILED) $(REQUIRE_COMPILED) HYPOTHESIS_PROFILE=long $(BIN)/python $(PYTEST) --timeout 3600 -m 'long or hypothesis'
+
+test-kafka: $(COMPILED_TREE)/.built $(VENV)/.dev $(KAFKA)/.built ## Run the tests that need Apache Kafka, in under 20 minutes (ARGS='-k delay')
+	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python -m pytest -m kafka tests/kafka $(ARGS)
 
 # MAKE starts another make, in an environment of that interpreter's own.
 PYTHON_VERSION = $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -191,6 +201,14 @@ $(COMPILED_TREE)/.built: setup.py $(shell find purgatory -type f -not -name '*.p
 
 WHICH_BUILD := 'import purgatory; print("$(COMPILED_TREE): the core is", "compiled." if purgatory.COMPILED else "interpreted, \
 because there is no C compiler or no Python.h. Install both and run `make clean` to get the compiled core.")'
+
+$(KAFKA)/.built: tests/kafka/pom.xml
+	@command -v mvn >/dev/null && javac -version 2>&1 | grep -Eq '^javac (1[7-9]|[2-9][0-9])' || { echo $(NO_MAVEN) >&2; exit 1; }
+	rm -rf $(KAFKA)
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies
+	@touch $@
+
+NO_MAVEN := "Apache Kafka needs Maven and a JDK, 17 or newer: apt-get install maven openjdk-17-jdk-headless"
 
 $(VENV)/.build: $(UV) pyproject.toml constraints.txt
 	@echo "Installing what builds the core into $(VENV)."

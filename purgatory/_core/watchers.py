@@ -95,7 +95,7 @@ class Watchers:
                     if place is key:
                         alone += 1
                         continue
-                    places = list(keys[:alone])
+                    places = list(keys[:alone]) if alone else []
                 if place is not _TWICE:
                     places.append(place)
             if places is None:

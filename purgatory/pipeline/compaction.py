@@ -13,7 +13,6 @@ from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 from purgatory.pipeline import locations
 from purgatory.pipeline.addresses import absolute
@@ -28,6 +27,7 @@ from purgatory.pipeline.listing import Segment
 from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.spark import Spark
+from purgatory.pipeline.text import counted
 from purgatory.pipeline.transforms.duplicates import Positions, duplicates, identities
 
 
@@ -84,19 +84,21 @@ class Compaction:
         """The counts in words, and the reasons for refusals."""
         added = self.added
         lines = [
-            f"{self._table.name}: {added.files} new files, {added.rows} rows = {added.kept} kept "
-            f"+ {added.duplicates} duplicates + {added.quarantined} quarantined"
+            f"{self._table.name}: {counted(added.files, 'new file')}, {counted(added.rows, 'row')} = "
+            f"{added.kept:,} kept + {counted(added.duplicates, 'duplicate')} + "
+            f"{added.quarantined:,} quarantined"
         ]
         if added.unreadable_files:
-            lines[0] += f"; {added.unreadable_files} files unreadable"
-        lines += [f"  {count} x {reason}" for reason, count in self.reasons.most_common()]
+            lines[0] += f"; {counted(added.unreadable_files, 'file')} unreadable"
+        lines += [f"  {count:,} x {reason}" for reason, count in self.reasons.most_common()]
         lines += [
-            f"  {count} files {what}"
+            # Each text is right for one file and for many.
+            f"  {counted(count, 'file')} {what}"
             for count, what in (
-                (self.namesakes, "have the name of another file, and were read, too"),
-                (self.changed, "have changed since they were read, and were read again"),
-                (self.copies, "are copies of files that were read, and add no rows"),
-                (self.still_refused, "unreadable as before; --retry reads them again"),
+                (self.namesakes, "had the name of another file, and counted as new, too"),
+                (self.changed, "had changed since the last reading, and counted as new"),
+                (self.copies, "had the bytes of a file that was read, and added no rows"),
+                (self.still_refused, "unreadable as before; --retry reads all such files again"),
             )
             if count
         ]
@@ -123,13 +125,14 @@ class Compaction:
         others = [each for each in segments if each.path not in copies]
         try:
             intake = self._taken_in(others, batch, recorded.rows_by_digest(others))
-        except (PySparkException, Py4JJavaError) as error:
+        except Py4JJavaError as error:
             gone = [each.source for each in segments if not locations.exists(each.path)]
             if not gone:
                 raise
             raise PipelineError(
-                f"{gone[0]}: it was moved or deleted before compact had read it, so none of the "
-                f"{len(segments)} segments of its batch was added; run compact again where the journal is now"
+                f"{gone[0]}: it was moved or deleted before compact had read it, so its batch of "
+                f"{counted(len(segments), 'segment')} was not added; run compact again where the journal is "
+                "now"
             ) from error
         by_path = {each.path: each for each in intake.segments}
         by_path |= {path: copied(path, by_path[first], digest) for path, (first, digest) in copies.items()}

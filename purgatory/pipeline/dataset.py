@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
 
 from purgatory.pipeline.delta import DataFile, StoredTable
 from purgatory.pipeline.errors import PipelineError
@@ -60,11 +61,6 @@ class Dataset:
         """The paths of the files of each table of the journal."""
         return {table.name: self.table(table).paths() for table in TABLES}
 
-    @property
-    def size(self) -> int:
-        """The bytes of all files that `compact` has written."""
-        return sum(self.table(table).size for table in TABLES)
-
     def new_run(self, tables: Sequence[DerivedTable]) -> int:
         """The number of the next run of the command that makes these tables."""
         return 1 + max(self.derived(table).transaction(_RUN) for table in tables)
@@ -87,13 +83,19 @@ class Dataset:
         """Replace a table by files that were written for it, and that are in no commit yet."""
         stored = self.derived(table)
         folders = {file.folder for file in files}
+        overtaken = PipelineError(
+            f"{stored.path}: another process has made this table meanwhile; run one process at a time"
+        )
         if stored.transaction(_RUN) >= run:
             stored.remove(folders)
-            raise PipelineError(
-                f"{stored.path}: another process has made this table meanwhile; run one process at a time"
-            )
+            raise overtaken
         try:
             stored.replace(files, Transaction(_RUN, run))
+        except CommitFailedError as error:
+            # A store may make a commit, and its answer may be lost. Then the repeated request is refused.
+            if set(stored.paths()) != {stored.path_of(file.path) for file in files}:
+                stored.remove(folders)
+                raise overtaken from error
         except Exception:
             # The commit may be made, if only what follows it has failed.
             if stored.transaction(_RUN) < run:

@@ -85,13 +85,6 @@ class StoredTable:
     def exists(self) -> bool:
         return DeltaTable.is_deltatable(self._uri, self._options)
 
-    @property
-    def size(self) -> int:
-        """The bytes of all files; 0 if there is no table."""
-        if not self.exists:
-            return 0
-        return sum(pa.table(self.log().get_add_actions(flatten=True)).column("size_bytes").to_pylist())
-
     def create(self) -> DeltaTable:
         """Open the log to write to the table. Makes an empty table if there is none, and adds new columns."""
         DeltaTable.create(

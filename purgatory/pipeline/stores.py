@@ -34,17 +34,18 @@ def delta_options(scheme: str, place: str) -> Mapping[str, str]:
 
 
 def _endpoint() -> str | None:
-    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    # pyarrow knows addresses without a scheme, and deltalake does not.
+    return f"https://{endpoint}" if endpoint and "://" not in endpoint else endpoint
 
 
 def _s3(bucket: str) -> Client:
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     endpoint = _endpoint()
-    if endpoint is None:
+    if not endpoint:
         system = fs.S3FileSystem(region=region or fs.resolve_s3_region(bucket), **_TIMEOUTS)
     else:
-        scheme, _, host = endpoint.rstrip("/").rpartition("://")
-        scheme = scheme or "https"
+        scheme, _, host = endpoint.rstrip("/").partition("://")
         system = fs.S3FileSystem(region=region, endpoint_override=host, scheme=scheme, **_TIMEOUTS)
     return system, bucket
 

@@ -1,12 +1,13 @@
 """Ports at which nobody listens."""
 
 import socket
+import sys
 from contextlib import ExitStack
 
 import pytest
 
 from examples import free_ports as module
-from examples.free_ports import free_ports
+from examples.free_ports import free_ports, reserved_ports
 
 
 def test_all_of_the_ports_can_be_bound() -> None:
@@ -26,3 +27,13 @@ def test_a_block_with_a_port_in_use_is_left_out(monkeypatch: pytest.MonkeyPatch)
         other.bind(("127.0.0.1", first + 4))
         with pytest.raises(OSError, match="3 consecutive ports"):
             free_ports(3)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems decide otherwise who may have a port")
+def test_a_reserved_port_is_for_a_server_that_may_share_it_and_for_nobody_else() -> None:
+    with reserved_ports(1) as port:
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
+        for _ in range(2):
+            with socket.create_server(("127.0.0.1", port)) as server:
+                socket.create_connection(server.getsockname()).close()

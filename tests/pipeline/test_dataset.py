@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake.exceptions import CommitFailedError
 
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import StoredTable
@@ -93,6 +94,25 @@ def test_of_two_processes_that_make_a_table_at_the_same_time_one_is_refused(data
     with pytest.raises(PipelineError, match="another process has made this table meanwhile"):
         dataset.replace(RECOMMENDATIONS, RECOMMENDATIONS.columns.empty_table(), run)
     assert dataset.derived(RECOMMENDATIONS).rows().num_rows == 1
+
+
+def test_a_process_that_is_overtaken_while_it_commits_a_table_is_refused(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    derive(dataset, RECOMMENDATIONS, [RECOMMENDATION])
+    commit = StoredTable.replace
+
+    def be_overtaken(stored: StoredTable, *arguments: Any) -> None:
+        commit(stored, stored.write_rows([RECOMMENDATION | {"purgatory": "of the other"}]), *arguments[1:])
+        raise CommitFailedError("a concurrent transaction has changed the table")
+
+    monkeypatch.setattr(StoredTable, "replace", be_overtaken)
+    with pytest.raises(PipelineError, match="another process has made this table meanwhile"):
+        dataset.replace(RECOMMENDATIONS, pa.Table.from_pylist([RECOMMENDATION], RECOMMENDATIONS.columns), 2)
+    table = dataset.derived(RECOMMENDATIONS)
+    assert table.rows()["purgatory"].to_pylist() == ["of the other"]
+    # What was written in vain is deleted. The first file and the file of the other process stay.
+    assert len(list(Path(table.path).glob("*/*.parquet"))) == 2
 
 
 def test_tables_of_different_runs_do_not_count(dataset: Dataset) -> None:

@@ -203,7 +203,7 @@ def test_the_summaries_are_those_of_another_engine_on_the_journal_itself(recompu
 
 def test_each_recorded_row_is_accounted_for(recomputed: Recomputed) -> None:
     assert recomputed.compacted.startswith(
-        "operations: 3 new files, 3736 rows = 3000 kept + 700 duplicates + 36 quarantined\n"
+        "operations: 3 new files, 3,736 rows = 3,000 kept + 700 duplicates + 36 quarantined\n"
     )
 
 

@@ -60,6 +60,7 @@ def test_an_endpoint_may_have_no_scheme(monkeypatch: pytest.MonkeyPatch) -> None
         endpoint_override="store.example", region="us-east-1", connect_timeout=10, request_timeout=30
     )
     assert system == same
+    assert locations.delta_options("s3://bucket")["AWS_ENDPOINT_URL"] == "https://store.example"
 
 
 def test_the_clients_of_google_and_azure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,7 +141,7 @@ def test_a_version_with_a_column_and_an_outcome_more_reads_what_0_1_0_wrote(
     page = f"{tmp_path}/page"
     run_later(later, "report", dataset.root, page)
     output = run_later(later, "run", str(journal), dataset.root, page)
-    assert output.startswith("operations: 2 new files, 1 rows = 1 kept + 0 duplicates")
+    assert output.startswith("operations: 2 new files, 1 row = 1 kept + 0 duplicates")
     operations = DeltaTable(dataset.table(OPERATIONS_TABLE).path).to_pyarrow_table(
         columns=["outcome", "shard"]
     )

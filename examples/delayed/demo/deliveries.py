@@ -58,6 +58,11 @@ class Deliveries:
             self._wrong.append(id)
 
     @property
+    def delivered(self) -> int:
+        """How many records have arrived, each counted once."""
+        return self._delivered
+
+    @property
     def is_complete(self) -> bool:
         """Whether each acknowledged record has arrived, or is cancelled."""
         return self._delivered + len(self._withheld) == len(self._due)

@@ -103,8 +103,8 @@ def _listing(found: Inspection) -> Iterator[str]:
     for name, amount in [*((_hour(hour), due) for hour, due in found.hours.items()), ("all", found.pending)]:
         yield f"{name:<30}{amount.messages:>14,}{amount.bytes:>18,}"
     yield f"\nslot files: {found.slot_files:,}, each of {found.slot:g} s"
-    only = f"only there: {found.in_log.messages:,} messages"
-    yield f"log: {found.log_bytes:,} bytes in {found.segments:,} segments; {only}"
+    only = f"messages only there: {found.in_log.messages:,}"
+    yield f"log segments: {found.segments:,}, with {found.log_bytes:,} bytes; {only}"
     yield f"dead letters: {found.dead_letters:,}"
     for what in found.damaged:
         yield f"damaged: {what}"

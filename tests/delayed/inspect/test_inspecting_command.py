@@ -220,7 +220,7 @@ due in the hour (UTC)               messages             bytes
 all                                    1,237             6,185
 
 slot files: 1, each of 1 s
-log: {size:,} bytes in 2 segments; only there: 3 messages
+log segments: 2, with {size:,} bytes; messages only there: 3
 dead letters: 1
 """,
         "",

@@ -65,7 +65,7 @@ async def read(settings: Settings, topic: str, count: int) -> list[Arrived]:
 @asynccontextmanager
 async def sender(settings: Settings) -> AsyncIterator[Sender]:
     requests = settings.topics.requests
-    await create_topics(settings.bootstrap, [requests], settings.partitions, 1)
+    await create_topics(settings.bootstrap, [requests], settings.partitions, settings.replicas)
     async with producing(settings.bootstrap) as producer:
         yield Sender(producer, settings.topics)
 

@@ -99,7 +99,7 @@ def test_a_journal_becomes_a_page(spark: Spark, tmp_path: Path, capsys: pytest.C
     add_segment(tmp_path / "journal", "one", [operation(number) for number in range(100)])
     assert run_all(spark, f"{tmp_path}/journal", f"{tmp_path}/dataset", f"{tmp_path}/page") == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("operations: 1 new files, 100 rows = 100 kept")
+    assert printed.startswith("operations: 1 new file, 100 rows = 100 kept")
     assert printed.endswith(f"The report is in {tmp_path}/page/index.html\n")
     page = (tmp_path / "page" / "index.html").read_text()
     assert "purgatory-pipeline" not in page

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from purgatory.journal.schema import CHECKS
@@ -17,6 +18,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs.compact import compact
 from purgatory.pipeline.schemas import CHECKS_TABLE
 from purgatory.pipeline.spark import Spark
+from purgatory.pipeline.tables import RECOMMENDATIONS
 from tests.pipeline.datasets import listed
 from tests.pipeline.journals import ROWS, add_segment, segment
 from tests.pipeline.object_store import KEY, SECRET, environment, names, served, ship
@@ -141,3 +143,23 @@ def test_a_batch_is_committed_once_if_the_answer_of_the_store_is_lost(
     assert dataset.segments.rows().num_rows == 1
     (path,) = dataset.table(CHECKS_TABLE).paths()
     assert locations.parquet(path).read().num_rows == 1
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_table_is_replaced_once_if_the_answer_of_the_store_is_lost(
+    runs: int, endpoint: str, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = Dataset(f"{bucket}/dataset")
+    before, after = (
+        pa.Table.from_pylist([{"purgatory": name} for name in names], RECOMMENDATIONS.columns)
+        for names in (("before",), ("a", "b"))
+    )
+    for run in range(1, runs):
+        dataset.replace(RECOMMENDATIONS, before, run)
+    pattern = rf"PUT .*/recommendations/_delta_log/0+{runs - 1}\.json"
+    with unreliable(endpoint, UNANSWERED, pattern) as proxy, at(proxy, monkeypatch):
+        dataset.replace(RECOMMENDATIONS, after, runs)
+    stored = dataset.derived(RECOMMENDATIONS)
+    assert stored.rows()["purgatory"].to_pylist() == ["a", "b"]
+    assert len(stored.paths()) == 1
+    assert dataset.new_run([RECOMMENDATIONS]) == runs + 1

@@ -143,6 +143,15 @@ def test_of_operations_that_have_not_waited_it_has_nothing_to_say_and_makes_empt
     assert rows_of_run(dataset, REPLAY_TABLES) == {table.name: [] for table in REPLAY_TABLES}
 
 
+def test_of_a_journal_without_gaps_it_says_nothing_of_lost_operations(
+    spark: Spark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = compacted(spark, tmp_path, {OPERATIONS_TABLE: _ROWS[-1000:], GAPS_TABLE: []})
+    replay.run(spark, parsed(dataset.root, "--ticks", "0.01", "--wheel-sizes", "60"))
+    (row,) = rows_of_run(dataset, REPLAY_TABLES)["recommendations"]
+    assert capsys.readouterr().out.endswith(f"\n{row['sentence']}\n")
+
+
 def test_by_default_all_ticks_and_sizes_are_tried() -> None:
     options = parsed("dataset")
     assert (options.ticks, options.wheel_sizes) == (TICKS, WHEEL_SIZES)

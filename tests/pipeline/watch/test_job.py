@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from pyspark.errors import PythonException
+from py4j.protocol import Py4JJavaError
 
 from purgatory.journal.schema import GAPS, SCHEMAS
 from purgatory.pipeline.command import INTERRUPTED
@@ -210,7 +210,7 @@ def test_it_follows_a_journal_segment_by_segment(
 def test_an_error_of_a_worker_is_raised(spark: Spark, journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_segment(journal, "1", ended(0))
     monkeypatch.setattr(Windows, "query", property(lambda windows: "SELECT what_is_not_there FROM rows"))
-    with pytest.raises(PythonException, match="what_is_not_there"):
+    with pytest.raises(Py4JJavaError, match="what_is_not_there"):
         watch.run(spark, options(journal))
 
 
