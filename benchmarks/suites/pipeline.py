@@ -53,6 +53,8 @@ COLUMNS = spreads(seconds="seconds", processor_seconds="CPU s", rss_mib="peak Mi
 LEFT = re.compile(r"Pause .*->(\d+)M\(")
 # For Spark and for DuckDB.
 THREADS = 2
+# Where Python keeps the bytecode of packages: pip compiles them, but a variable may forbid it.
+BYTECODE = {"PYTHONPYCACHEPREFIX": str(ROOT / "build" / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
 # The keys of each purgatory that are listed by each measure.
 HOTTEST = 20
 # The tables, with the columns that identify a row.
@@ -228,7 +230,7 @@ def measured(*arguments: str) -> Sample:
     The memory is the most that all processes had at a time; what two of them share may count twice.
     Raises RuntimeError, with the output, when the program fails.
     """
-    command, env = [sys.executable, *arguments], environment("interpreted")
+    command, env = [sys.executable, *arguments], {**environment("interpreted"), **BYTECODE}
     with tempfile.TemporaryFile("w+") as output:
         began, reaped = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         process = subprocess.Popen(
