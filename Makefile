@@ -46,7 +46,7 @@ report: $(COMPILED_TREE)/.built $(VENV)/.spark ## Simulate five minutes with a s
 	$(COMPILED) $(BIN)/python -m examples.broker.simulator.story $(STEPS)/journal
 	$(COMPILED) $(BIN)/python -m purgatory.pipeline run $(STEPS)/journal $(DATASET) $(PAGE)
 
-serve: $(COMPILED_TREE)/.built $(VENV)/.longpoll ## Run the long-poll service with its chat and the dashboard, and print the addresses (ARGS='--help')
+serve: $(COMPILED_TREE)/.built $(VENV)/.longpoll ## Run the long-poll service with its chat and the dashboard, on port 8000 (ARGS='--help')
 	$(COMPILED) $(BIN)/python -m examples.longpoll $(ARGS)
 
 broker: $(COMPILED_TREE)/.built $(VENV)/.broker ## Run three brokers that speak Kafka's protocol, on ports 9092 to 9094 (ARGS='--help')
@@ -165,11 +165,8 @@ NEW_RUNS := build/benchmark-runs
 bench-full: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure all, up to a million waits and on both loops, in three hours, into docs/benchmarks
 	rm -rf $(NEW_RUNS)
 	mkdir -p $(NEW_RUNS)
-	$(COMPILED) $(BIN)/python -m benchmarks waits timers endings journal --full --json $(NEW_RUNS)/asyncio.json
-	$(COMPILED) $(BIN)/python -m benchmarks waits timers endings journal --full --loop uvloop --json $(NEW_RUNS)/uvloop.json
-	$(COMPILED) $(BIN)/python -m benchmarks load --full --json $(NEW_RUNS)/load.json
-	$(COMPILED) $(BIN)/python -m benchmarks delayed --full --json $(NEW_RUNS)/delayed.json
-	$(COMPILED) $(BIN)/python -m benchmarks broker longpoll --full --loop uvloop --json $(NEW_RUNS)/servers.json
+	$(COMPILED) $(BIN)/python -m benchmarks waits timers load journal dashboard delayed signals --full --json $(NEW_RUNS)/asyncio.json
+	$(COMPILED) $(BIN)/python -m benchmarks waits timers longpoll --full --loop uvloop --json $(NEW_RUNS)/uvloop.json
 	rm -rf docs/benchmarks
 	mkdir -p docs/benchmarks
 	mv $(NEW_RUNS) $(RUNS)
@@ -179,7 +176,7 @@ bench-full: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure all, up to a milli
 bench-pipeline: $(COMPILED_TREE)/.built $(VENV)/.bench ## Measure the Spark pipeline at scale, in hours (ARGS='--sizes 100_000' in 20 minutes)
 	$(COMPILED) $(BIN)/python -m benchmarks pipeline --full $(ARGS)
 
-bench-report: $(VENV)/.bench ## Draw the pages and pictures of docs/benchmarks from the runs kept there
+bench-report: $(VENV)/.bench ## Write the pages of docs/benchmarks from the runs kept there
 	$(COMPILED) $(BIN)/python -m benchmarks report $(wildcard $(RUNS)/*.json)
 
 clean: ## Remove the environments and what was built
@@ -224,8 +221,8 @@ $(VENV)/.spark: $(VENV)/.demo
 	@touch $@
 
 $(VENV)/.longpoll: $(VENV)/.build
-	@echo "Installing FastAPI, uvicorn and the clients of Redis and PostgreSQL into $(VENV)."
-	$(INSTALL) --extra metrics --extra postgres --extra redis --extra uvloop --extra web --group longpoll
+	@echo "Installing FastAPI, uvicorn and the client of PostgreSQL into $(VENV)."
+	$(INSTALL) --extra postgres --extra uvloop --extra web --group longpoll
 	@touch $@
 
 $(VENV)/.broker: $(VENV)/.demo

@@ -25,22 +25,14 @@ QUICK_REPETITIONS, REPETITIONS = 2, 5
 INSTRUCTIONS = {"waits": "one-key", "timers": "sessions"}
 SUITES = {
     "waits": "park, complete and expire waits for keys (the default)",
-    "timers": "timeouts that are cancelled, renewed, or wait while nothing is due",
-    "endings": "waits that end by time, with their task, or with one value for all",
-    "load": "requests at ever higher rates until each design saturates; sizes are rates",
-    "broker": "the example broker beside librdkafka's mock cluster",
+    "timers": "timeouts that are cancelled, or renewed",
+    "load": "requests at ever higher rates; sizes are rates",
     "longpoll": "ten thousand long polls over HTTP beside asyncio.Condition",
-    "push": "long polls beside server-sent events and WebSockets",
     "pipeline": "the Spark pipeline as journals grow, beside DuckDB; the size is the number of operations",
-    "delayed": "durable delayed messages beside SQLite, Redis and NATS; three designs of a delay service",
-    "relay": "signals between processes, a resync of what is watched, and PostgreSQL's NOTIFY",
-    "signals": "signals between four workers over each transport, beside three libraries for Redis",
+    "delayed": "durable delayed messages beside SQLite and Redis",
+    "signals": "signals between four workers over each transport, beside two libraries for Redis",
     "journal": "the cost of a journal, of metrics and of traces",
     "dashboard": "the cost of a view of the dashboard",
-    "collector": "the garbage collector's part of parking",
-    "wheel-size": "which wheel size is the fastest",
-    "watch-lists": "which length of a watch list's chunks is the best",
-    "advised-timeouts": "how well the pipeline finds timeouts; prints the tables of docs/timeouts.md",
 }
 
 DESCRIPTION = """\
@@ -56,11 +48,10 @@ EXAMPLES = """\
 examples:
   python -m benchmarks                                 waits, quickly: some five minutes
   python -m benchmarks --only one-key memory           two benchmarks of it
-  python -m benchmarks --only checks --sizes 2000,1000      with a thousand and two thousand waits
+  python -m benchmarks --only one-key --sizes 2000,1000      with a thousand and two thousand waits
   python -m benchmarks timers --loop uvloop --json timers.json
   python -m benchmarks waits timers --full --json full.json      up to a million waits, in forty minutes
-  python -m benchmarks load --full --json load.json    17 minutes; Kafka's own test needs npm and Java
-  python -m benchmarks delayed --full --json delayed.json        up to a million messages, in over an hour
+  python -m benchmarks load --full --json load.json    up to 400,000 requests a second, in 17 minutes
   python -m benchmarks pipeline --full --directory /big/disk     up to 100 million, two hours and 40 GB
 """
 
@@ -154,7 +145,7 @@ def sizes(text: str) -> tuple[int, ...]:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options. Ends the program, with the reason, when one of them makes no sense."""
-    suites = "\n".join(f"  {name:17} {summary}" for name, summary in SUITES.items())
+    suites = "\n".join(f"  {name:10} {summary}" for name, summary in SUITES.items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=DESCRIPTION.format(suites=suites),

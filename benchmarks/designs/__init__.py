@@ -8,10 +8,9 @@ The older designs are written as one would write them in Python for use: slots, 
 layers. They leave out what a library adds, such as checks of arguments or containing the errors of user code.
 """
 
-from benchmarks.designs.callbacks import DictAndLazyHeap, DictAndTickerWheel
+from benchmarks.designs.callbacks import DictAndTickerWheel
 from benchmarks.designs.kafka_08 import Kafka08
 from benchmarks.designs.kafka_today import KafkaToday
 
 KAFKAS = (KafkaToday, Kafka08)
-# The dict over call_at is left out: the plain callbacks do the same, with a little less work.
-OLDER_DESIGNS = (*KAFKAS, DictAndLazyHeap, DictAndTickerWheel)
+OLDER_DESIGNS = (*KAFKAS, DictAndTickerWheel)

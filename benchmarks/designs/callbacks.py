@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 from benchmarks.designs.alternative import Key, RoundTrips, Tally, Targets, WaitAlternative
-from benchmarks.designs.timers import CallAt, Entry, LazyHeap, TickerWheel, Timer
+from benchmarks.designs.timers import Entry, TickerWheel, Timer
 
 
 class Callback:
@@ -222,16 +222,6 @@ class CallbackDict(RoundTrips):
                 del buckets[key]
 
 
-class DictAndLazyHeap(CallbackDict):
-    name = "dict + lazy heap"
-    design = LazyHeap
-
-
 class DictAndTickerWheel(CallbackDict):
     name = "dict + ticker wheel"
     design = TickerWheel
-
-
-class DictAndCallAt(CallbackDict):
-    name = "dict + call_at"
-    design = CallAt

@@ -4,18 +4,13 @@ import asyncio
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from heapq import heapify, heappop, heappush
 from typing import Any
 
 from benchmarks.designs.alternative import Alternative, Tally
 
-# By how much the loop may wake early: the resolution of its clock, and rounding errors.
-EARLY = 1e-8
 # The least fraction of a ticker wheel's tick by which a loop that wakes early, or a rounding error, differs
 # from a tick.
 TICK_TOLERANCE = 1e-5
-# A smaller heap is not rebuilt; asyncio's figure (_MIN_SCHEDULED_TIMER_HANDLES).
-LEAST_TO_COMPACT = 100
 
 
 class TimerAlternative(Alternative):
@@ -50,11 +45,6 @@ class TimerAlternative(Alternative):
         for request in requests:
             reschedule(timeouts[request], delay)
 
-    @property
-    @abstractmethod
-    def wakeups(self) -> int:
-        """How often the loop has called the timer."""
-
 
 class Entry:
     """Something that expires, for a user's request."""
@@ -76,6 +66,7 @@ class Entry:
 class Timer(TimerAlternative):
     """Calls `expire` of each entry when its delay is over. None renews: they cancel and add again."""
 
+    # How often the loop has called the timer.
     wakeups = 0
 
     def __init__(self, tally: Tally) -> None:
@@ -168,63 +159,6 @@ class CallAt(Timer):
         self.wakeups += 1
         entry.place = None
         entry.expire()
-
-
-class LazyHeap(Timer):
-    """asyncio's own way to keep timers, under a single timer of the event loop.
-
-    Adding costs O(log n). Cancelling leaves a tombstone: the item stays in the heap, and keeps its entry
-    alive, until its deadline. As in asyncio, the heap is rebuilt without the tombstones as soon as they are
-    more than half of it, which holds the loop for as long as that takes.
-    """
-
-    name = "lazy heap"
-
-    def __init__(self, tally: Tally) -> None:
-        super().__init__(tally)
-        # Deadline; number, so that equal deadlines keep their order and entries are never compared; entry,
-        # whose place is that number as long as the item is not a tombstone.
-        self._heap: list[tuple[float, int, Entry]] = []
-        self._added = 0
-        self.tombstones = 0
-
-    def __len__(self) -> int:
-        return len(self._heap) - self.tombstones
-
-    def add(self, entry: Entry, delay: float) -> None:
-        deadline = self.loop.time() + delay
-        self._added = entry.place = number = self._added + 1
-        heappush(self._heap, (deadline, number, entry))
-        if deadline < self._armed:
-            self._arm(deadline)
-
-    def cancel(self, entry: Entry) -> None:
-        if entry.place is not None:
-            entry.place = None
-            self.tombstones += 1
-            heap = self._heap
-            if self.tombstones * 2 > len(heap) > LEAST_TO_COMPACT:
-                heap[:] = [item for item in heap if item[2].place == item[1]]
-                heapify(heap)
-                self.tombstones = 0
-
-    def _wake(self) -> None:
-        self.wakeups += 1
-        # Awake: entries that are added while others expire arm nothing before the end.
-        self._armed = -math.inf
-        self._handle = None
-        heap = self._heap
-        due = self.loop.time() + EARLY
-        while heap and heap[0][0] <= due:
-            _, number, entry = heappop(heap)
-            if entry.place == number:
-                entry.place = None
-                entry.expire()
-            else:
-                self.tombstones -= 1
-        self._armed = math.inf
-        if heap:
-            self._arm(heap[0][0])
 
 
 class TickerWheel(Timer):

@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -41,9 +42,15 @@ def resident_bytes(process_id: int | str) -> int:
 
 
 def processor_seconds(process_id: int) -> float:
-    """The processor time that the process has used. OSError where there is no /proc, as on macOS."""
-    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """The processor time of the process, with its threads that have ended. Linux alone tells it."""
+    # Linux numbers the processor clock of a process so: see clock_getcpuclockid(3).
+    return time.clock_gettime(~process_id << 3 | 2)
+
+
+def written_bytes(process_id: int) -> int:
+    """What the process has sent to the disk, in whole pages. OSError where there is no /proc, as on macOS."""
+    text = Path(f"/proc/{process_id}/io").read_text()
+    return int(text.partition("\nwrite_bytes:")[2].split()[0])
 
 
 @contextmanager

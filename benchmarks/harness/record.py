@@ -18,8 +18,8 @@ from benchmarks.harness.benchmark import Build, Column, Result, Row, Setting, Ta
 from benchmarks.harness.processes import ROOT
 
 PACKAGES = (
-    "anyio", "broadcaster", "channels-redis", "confluent-kafka", "duckdb", "kio", "pyarrow",
-    "pyspark", "python-socketio", "redis", "uvicorn", "uvloop",
+    "anyio", "asyncpg", "broadcaster", "channels-redis", "duckdb", "nats-py", "opentelemetry-sdk", "pyarrow",
+    "pyspark", "redis", "uvicorn", "uvloop",
 )  # fmt: skip
 
 

@@ -127,11 +127,13 @@ def measure(loop: str, observed: Observed, keys: int, size: int) -> Sample:
     samples = [
         [run(loop, _recorded, each, size, keys) for each in (nullcontext, observed)] for _ in range(ROUNDS)
     ]
-    return {
+    sample = {
         "loop_us": statistics.median(own[0] for _, own in samples),
-        "added_us": statistics.median(own[0] - base[0] for base, own in samples),
         "thread_us": statistics.median(own[1] for _, own in samples),
     }
+    if observed is not nullcontext:
+        sample["added_us"] = statistics.median(own[0] - base[0] for base, own in samples)
+    return sample
 
 
 async def _recorded(observed: Observed, size: int, keys: int) -> tuple[float, float]:

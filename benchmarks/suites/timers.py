@@ -1,4 +1,4 @@
-"""Timers alone: timeouts that are cancelled, renewed, or wait while nothing is due.
+"""Timers alone: timeouts that are cancelled, or renewed.
 
 The core's own timer, and what else holds timeouts, stands behind the interface of the older designs' timers.
 """
@@ -16,7 +16,7 @@ import purgatory
 from benchmarks.designs.alternative import MOST_TASKS, Tally
 from benchmarks.designs.kafka_today import SystemTimer
 from benchmarks.designs.purgatory_waits import Wait
-from benchmarks.designs.timers import CallAt, LazyHeap, TickerWheel, TimerAlternative
+from benchmarks.designs.timers import CallAt, TickerWheel, TimerAlternative
 from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, medians, spreads
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from purgatory.reaper import reap
@@ -66,10 +66,6 @@ class CoreTimer(TimerAlternative):
             if not add(timeout, delay):
                 timeout.run()
 
-    @property
-    def wakeups(self) -> int:
-        return self._timer.wakeups
-
 
 class Session(Wait):
     """A user's operation: it lasts until there has been no heartbeat for too long."""
@@ -100,10 +96,6 @@ class PurgatoryTimeouts(TimerAlternative):
             session = Session(delay, request, tally)
             sessions.append(session)
             watch(session, (request,))
-
-    @property
-    def wakeups(self) -> int:
-        return self._purgatory.statistics().wakeups
 
 
 class AsyncioTimeouts(TimerAlternative):
@@ -143,13 +135,9 @@ class AsyncioTimeouts(TimerAlternative):
         for request in requests:
             timeouts[request].reschedule(time() + delay)
 
-    @property
-    def wakeups(self) -> int:
-        return self.tally.expired
-
 
 # Purgatory comes first: the others are set in relation to it.
-TIMERS: tuple[type[TimerAlternative], ...] = (CoreTimer, SystemTimer, TickerWheel, LazyHeap, CallAt)
+TIMERS: tuple[type[TimerAlternative], ...] = (CoreTimer, SystemTimer, TickerWheel, CallAt)
 RENEWED: tuple[type[TimerAlternative], ...] = (PurgatoryTimeouts, *TIMERS, AsyncioTimeouts)
 
 
@@ -167,7 +155,9 @@ def timers(setting: Setting) -> Parts:
         f"The two halves, n = {headline:,}: microseconds each",
         spreads(headline, add_us="add", cancel_us="cancel, and clear away"),
     )
-    yield from setting.sized("timers", TIMERS, partial(run, setting.loop, _cancelled, setting.times), ["us"])
+    yield from setting.sized(
+        "timers", TIMERS, partial(run, setting.loop, add_and_cancel, setting.times), ["us"]
+    )
 
 
 @benchmark("sessions", "heartbeats of sessions, each of which renews a timeout", (100_000,), FULL)
@@ -191,24 +181,6 @@ def sessions(setting: Setting) -> Parts:
     yield from setting.sized("renewed by heartbeats", RENEWED, measured, ["us"])
 
 
-# One repetition: the counts do not vary.
-@benchmark("idle", "wake-ups while nothing is due", (100_000,), time_limit=0.0)
-def idle(setting: Setting) -> Parts:
-    """With timeouts pending, and with none."""
-    size = setting.sizes[0]
-    yield Table(
-        "Nothing is due: wake-ups in a second, and processor time",
-        medians(0, wakeups="none pending")
-        + medians(size, wakeups=f"{size:,} pending")
-        + medians(0, busy_ms="none: ms")
-        + medians(size, busy_ms=f"{size:,}: ms"),
-        "Timeouts of one to two minutes. The process that sleeps uses some processor time, too.",
-    )
-    measured = partial(run, setting.loop, _watched, setting.seconds)
-    pending = replace(setting, sizes=(0, size))
-    yield from pending.sized("nothing due", TIMERS, measured, [], interpreted=False)
-
-
 def _delays(choice: random.Random, count: int) -> list[float]:
     return [choice.uniform(SHORTEST, LONGEST) for _ in range(count)]
 
@@ -230,7 +202,7 @@ async def _pending(
         raise AssertionError(f"{alternative.name}: {tally.expired} timeouts expired that were not due")
 
 
-async def _cancelled(times: int, alternative_type: type[TimerAlternative], pending: int) -> Sample:
+async def add_and_cancel(times: int, alternative_type: type[TimerAlternative], pending: int) -> Sample:
     """Microseconds to add a timeout and to cancel it, with so many pending."""
     timeouts = -(-times // BATCH) * BATCH
     choice = random.Random(1)
@@ -267,18 +239,3 @@ async def _renewed(times: int, alternative_type: type[TimerAlternative], pending
             seconds += time.process_time() - start
     heartbeats = rounds * BATCH
     return {"us": seconds / heartbeats * 1e6, "per_second": heartbeats / seconds}
-
-
-async def _watched(seconds: float, alternative_type: type[TimerAlternative], pending: int) -> Sample:
-    """Wake-ups, and milliseconds of processor time, per second, with so many pending."""
-    async with alternative_type(Tally()) as alternative:
-        alternative.add_all(_delays(random.Random(1), pending))
-        # Until the timer is at rest.
-        await turns(3)
-        gc.collect()
-        wakeups, busy = alternative.wakeups, time.process_time()
-        await asyncio.sleep(seconds)
-        return {
-            "wakeups": (alternative.wakeups - wakeups) / seconds,
-            "busy_ms": (time.process_time() - busy) / seconds * 1e3,
-        }

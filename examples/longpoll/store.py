@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
-
-import anyio
 
 from purgatory.relay import Transport
 from purgatory.web import Position
 
-PATIENCE: Final = 5.0
-"""Seconds that a request of the store may take."""
+KEPT: Final = 200
+"""Records that a topic keeps. The oldest are dropped."""
+
+TOPICS: Final = 100
+"""The number of topics. So strangers can store no more than 100 x 200 records of some 8 KiB."""
+
+SESSION_TIMEOUT: Final = 40.0
+"""Seconds without a heartbeat after which a session ends.
+
+It is longer than the wait of a poll, so a page may send its heartbeats between its polls.
+"""
+
+NOWHERE: Final = Position("none", 0)
+"""The position of a client that has seen no record. Ids of logs are hexadecimal."""
+
+PEOPLE_KEY: Final = "/people"
+"""The key of those who wait for a change of who is online. The key of a topic is its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
     """The records of a topic from `offset` on, up to the latest one."""
 
-    topic: str
     log: str
     """The id of the log."""
     offset: int
-    records: Collection[bytes]
+    records: Sequence[bytes]
 
 
 class StoreUnavailable(Exception):
@@ -34,28 +45,18 @@ class StoreUnavailable(Exception):
     """
 
 
-@asynccontextmanager
-async def turn(reading: anyio.Lock) -> AsyncIterator[None]:
-    """One reader at a time, so that no answer replaces a later one.
+class TooManyTopics(Exception):
+    """Raised when a record would create more topics than `TOPICS`."""
 
-    Raises StoreUnavailable when it takes more than `PATIENCE` seconds, those before its turn included.
-    """
-    try:
-        with anyio.fail_after(PATIENCE):
-            async with reading:
-                yield
-    except TimeoutError as error:
-        raise StoreUnavailable("it does not answer") from error
+    def __init__(self) -> None:
+        super().__init__(f"there are {TOPICS} topics already, which is the limit")
 
 
 class Store(Protocol):
-    """What the workers share. Used as a context manager, which connects; every call raises StoreUnavailable.
-
-    The limits of topics and of sessions hold for all workers together.
-    """
+    """What the workers share. Entering it connects. Every call raises StoreUnavailable."""
 
     signals: bool
-    """Whether `append` also signals the topic. If not, its caller does that afterwards."""
+    """Whether a change also signals its key. If not, the caller signals it afterwards."""
 
     def transport(self) -> Transport:
         """The transport of a relay between the users of this store."""
@@ -66,23 +67,18 @@ class Store(Protocol):
     async def __aexit__(self, *exception: object) -> None: ...
 
     async def append(self, topic: str, record: bytes) -> int:
-        """Append `record`, drop the oldest ones beyond the limits, and return its offset.
+        """Append `record`, drop the oldest ones beyond `KEPT`, and return its offset.
 
-        With as many topics as the limit allows, a new one takes the place of the one that has been unused for
-        longest. Raises TooManyTopics when all are used. No topic ever has the offsets of a topic that was
-        there before: it begins behind the end of every one that has been dropped.
+        The first record creates the topic, with a new log. Raises TooManyTopics.
         """
         raise NotImplementedError
 
-    async def read(self, positions: Mapping[str, Position]) -> Collection[Excerpt]:
-        """For each topic, what follows a position. It begins later if records there were dropped.
+    async def read(self, positions: Mapping[str, Position]) -> Mapping[str, Excerpt]:
+        """What follows a position in each topic. Topics without such records may be left out.
 
-        When that log is gone, all records of the present one. A topic that is read is used.
+        The excerpt begins with the oldest record when the position is in another log, or when the records
+        there were dropped.
         """
-        raise NotImplementedError
-
-    async def topics(self) -> Collection[str]:
-        """The names of all topics."""
         raise NotImplementedError
 
     async def online(self) -> Collection[str]:
@@ -90,9 +86,9 @@ class Store(Protocol):
         raise NotImplementedError
 
     async def heartbeat(self, name: str) -> bool:
-        """Renew the session of `name`, and return whether it is a new one. Raises PurgatoryFull."""
+        """Give the session of `name` its timeout again, and return whether it is a new one."""
         raise NotImplementedError
 
-    async def leave(self, name: str) -> bool:
-        """End the session of `name`, and return whether there was one."""
+    async def leave(self, name: str) -> None:
+        """End the session of `name`, if there is one."""
         raise NotImplementedError

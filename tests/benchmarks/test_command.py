@@ -19,7 +19,7 @@ from benchmarks.harness.worker import in_fresh_process
     ("arguments", "error"),
     [
         (["sleep"], "there is no suite 'sleep', but waits, timers"),
-        (["timers", "--only", "memory"], "the suites have no benchmark 'memory', but timers, sessions, idle"),
+        (["timers", "--only", "memory"], "the suites have no benchmark 'memory', but timers, sessions"),
         (["--repetitions", "0"], "--repetitions must be 1 or more"),
         (["--sizes", "100,9"], "must be whole numbers, 10 or more, separated by commas, not '100,9'"),
         (["--sizes", "some"], "must be whole numbers, 10 or more, separated by commas, not 'some'"),
@@ -94,14 +94,14 @@ def test_the_instructions_of_each_wait_or_heartbeat_are_the_difference_of_few_an
 @pytest.mark.slow
 def test_tables_are_printed_and_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "run.json"
-    arguments = ["--only", "idle", "--sizes", "20", "--seconds", "0.1", "--json", str(file)]
-    command.main(["timers", *arguments])
+    arguments = ["--only", "dashboard", "--sizes", "20", "--repetitions", "1", "--json", str(file)]
+    command.main(["dashboard", *arguments])
     printed = capsys.readouterr().out
-    assert "Nothing is due: wake-ups in a second, and processor time" in printed
+    assert "A view of 20 pending operations" in printed
     assert max(map(len, printed.splitlines())) <= 100
     run = record.read(file)
     (result,) = run.benchmarks
-    assert result.name == "idle"
+    assert result.name == "dashboard"
     assert all(len(row.samples) == 1 for row in result.cases)
 
 
@@ -109,9 +109,10 @@ def test_tables_are_printed_and_recorded(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_worker_measures_one_case_of_the_build_that_it_imports_or_says_what_is_wrong() -> None:
     build: Build = "compiled" if purgatory.COMPILED else "interpreted"
     setting = Setting(builds=[build], sizes=[20, 10], times=100)
-    _, (case, *_), _ = benchmarks_of("waits")["checks"].made(setting)
-    assert min(in_fresh_process(setting, "waits", "checks", case).values()) > 0
+    _, (case, *_), _ = benchmarks_of("waits")["three-keys"].made(setting)
+    assert min(in_fresh_process(setting, "waits", "three-keys", case).values()) > 0
     with pytest.raises(
-        RuntimeError, match=r"(?s)checks, nowhere: purgatory failed:.* has no case 'purgatory' in a section"
+        RuntimeError,
+        match=r"(?s)three-keys, nowhere: purgatory failed:.* has no case 'purgatory' in a section",
     ):
-        in_fresh_process(setting, "waits", "checks", Case("nowhere", "purgatory", dict, build))
+        in_fresh_process(setting, "waits", "three-keys", Case("nowhere", "purgatory", dict, build))

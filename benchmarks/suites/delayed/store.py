@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from benchmarks.suites.delayed.processes import Processes
+from benchmarks.harness.processes import processor_seconds, written_bytes
 
 Deliver = Callable[[str, bytes, float], Awaitable[None]]
 
@@ -20,7 +19,7 @@ POLL = 0.01
 AT_A_LOOK = 1000
 
 
-class DelayStore(Processes, ABC):
+class DelayStore(ABC):
     """Opened by ``async with``. `schedule` and `cancel` return when the disk has it, if the store waits."""
 
     name: ClassVar[str]
@@ -28,7 +27,7 @@ class DelayStore(Processes, ABC):
 
     def __init__(self, directory: Path, deliver: Deliver) -> None:
         # A store with a server adds it.
-        super().__init__([os.getpid()])
+        self.process_ids = [os.getpid()]
         self.directory = directory
         self.deliver = deliver
 
@@ -45,10 +44,11 @@ class DelayStore(Processes, ABC):
     @abstractmethod
     async def cancel(self, receipt: Any) -> bool: ...
 
-    def kill(self) -> None:
-        """End the processes at once, this one last."""
-        for process_id in reversed(self.process_ids):
-            os.kill(process_id, signal.SIGKILL)
+    def processor_seconds(self) -> float:
+        return sum(map(processor_seconds, self.process_ids))
+
+    def written_bytes(self) -> int:
+        return sum(map(written_bytes, self.process_ids))
 
 
 class Polled(DelayStore):
@@ -85,4 +85,4 @@ class Polled(DelayStore):
         """The first messages that are due: id, due time and payload."""
 
     @abstractmethod
-    async def delete(self, ids: list[Any]) -> None: ...
+    async def delete(self, ids: list[Any]) -> object: ...

@@ -2,12 +2,10 @@
 
 One small ASGI application on uvicorn (`server`), in a process of its own, for every way of waiting; only the
 waiting differs. The usual way is an `asyncio.Condition` for each topic and `asyncio.wait_for`. The
-clients are raw sockets in the process that measures. There are four benchmarks: one record wakes all polls
-(`wake-all`), and the clients ask again at once (`wake-again`), it wakes the one poll of its topic among as
-many topics (`wake-topic`), or the one client it is for among all that poll the same topic (`wake-client`).
-
-All but `wake-again` are measured with servers that do not notice that a client has left, and with servers
-that do.
+clients are raw sockets in the process that measures. One record wakes all polls (`wake-all`), the clients ask
+again at once (`wake-again`), or it wakes the one client it is for among all that poll the same topic
+(`wake-client`). All but `wake-again` are measured with servers that do not notice that a client has left, and
+with servers that do.
 """
 
 from __future__ import annotations
@@ -43,10 +41,8 @@ from benchmarks.suites.longpoll.server import IN_FASTAPI, SECTIONS
 PATIENCE = 120.0
 # Seconds after which a change shows in the memory.
 SETTLED = 0.5
-# The records of one measurement in a quick and in a full run, and of one that the usual way shows to all
-# clients.
-RECORDS = (500, 2000)
-RECORDS_TO_ALL = 50
+# The records of one measurement, each of which the usual way shows to all clients.
+RECORDS = 50
 SIZES = (2_000,), (10_000,)
 SIZES_AGAIN = (2_000,), (5_000,)
 _CONTENT_LENGTH = re.compile(rb"content-length: (\d+)")
@@ -68,16 +64,12 @@ def wake_all(setting: Setting) -> Parts:
     )
     yield Table(
         f"{polls:,} long polls that wait",
-        spreads(poll_kib="KiB/poll", connection_kib="KiB/connection"),
-        "By how much the server has grown when all wait; and before, when they were connected "
-        "and nothing more.",
+        spreads(poll_kib="KiB/poll"),
+        "By how much the server has grown when all wait, since they were connected.",
     )
     yield Table(
-        "The server's processor time for a poll: microseconds",
-        spreads(round_trip_us="waits and is woken")
-        + medians(park_us="until it waits", ready_us="need not wait"),
-        "The last is a poll that is answered at once, because there is news already; that is "
-        "HTTP, in the main.",
+        "The server's processor time for a poll, from its request to its answer: microseconds",
+        spreads(round_trip_us="waits and is woken"),
     )
     yield from cases(setting, measure_all)
 
@@ -98,24 +90,18 @@ async def measure_all(clients: Clients) -> Sample:
     async with asyncio.timeout(PATIENCE):
         woken = await asyncio.gather(*answers)
     after = await clients.figures()
-    # All poll once more, now that there is news.
-    await asyncio.gather(*(clients.poll(number, "news") for number in range(polls)))
-    answered = await clients.figures()
     if any(content != {"next": 1, "records": ["record"]} for content, _ in woken):
         raise RuntimeError("a client got an answer without the record")
-    park, wake, ready = (
+    park, wake = (
         (end["processor_seconds"] - start["processor_seconds"]) / polls * 1e6
-        for start, end in itertools.pairwise((idle, parked, after, answered))
+        for start, end in itertools.pairwise((idle, parked, after))
     )
     return {
         "processor_us": wake,
         **percentiles((at - began) * 1e3 for _, at in woken),
         "stall_ms": after["stall_ms"],
         "poll_kib": (waiting - connected_bytes) / polls / 1024,
-        "connection_kib": (connected_bytes - clients.bytes_alone) / polls / 1024,
         "round_trip_us": park + wake,
-        "park_us": park,
-        "ready_us": ready,
     }
 
 
@@ -155,52 +141,37 @@ async def measure_again(clients: Clients, again: bool) -> Sample:
     }
 
 
-@benchmark("wake-topic", "cost of a record that wakes the poll of one topic among {n:,}", *SIZES, 600.0)
-def wake_topic(setting: Setting) -> Parts:
-    """Records, one after the other, to topics with a poll each."""
-    title = f"A record to one of {setting.sizes[0]:,} topics, with a poll each"
-    return one_by_one(setting, title, RECORDS[setting.full], alone=False)
-
-
 @benchmark("wake-client", "cost of a record for one of {n:,} clients of the same topic", *SIZES, 600.0)
 def wake_client(setting: Setting) -> Parts:
-    """Records, each for one of the clients that poll the same topic."""
-    title = f"A record for one of {setting.sizes[0]:,} clients of a topic"
-    return one_by_one(setting, title, RECORDS_TO_ALL, alone=True)
-
-
-def one_by_one(setting: Setting, title: str, most: int, *, alone: bool) -> Parts:
     """The first size is the number of polls."""
-    records = min(most, setting.times)
+    records = min(RECORDS, setting.times)
     yield Table(
-        title,
+        f"A record for one of {setting.sizes[0]:,} clients of a topic",
         spreads(processor_us="CPU us/record") + medians(p50_ms="p50 ms", p99_ms="p99 ms", looks="looks"),
         f"{records:,} records, one after the other, each with the answer to the client that it wakes, "
         "which then polls again: the server's processor time for all of that; from sending the record to "
         "the client's answer; how often polls have looked for news, which the client that is woken does "
         "once, and again when it is back.",
     )
-    yield from cases(setting, partial(measure_one, records=records, alone=alone))
+    yield from cases(setting, partial(measure_one, records=records))
 
 
-async def measure_one(clients: Clients, records: int, *, alone: bool) -> Sample:
-    """Records for one client of one topic, or to topics of one poll. RuntimeError when others are woken."""
+async def measure_one(clients: Clients, records: int) -> Sample:
+    """Records for one client of one topic. Raises RuntimeError when others are woken."""
     polls = len(clients.polling)
-    chosen = random.Random(1).choices(range(polls), k=records)
-    topics = ["all" if alone else str(number) for number in range(polls)]
     latencies: list[float] = []
-    answers = [clients.poll(number, topic) for number, topic in enumerate(topics)]
+    answers = [clients.poll(number, "news") for number in range(polls)]
     await clients.all_wait()
     before = await clients.figures()
-    for turn, number in enumerate(chosen):
+    for turn, number in enumerate(random.Random(1).choices(range(polls), k=records)):
         began = time.perf_counter()
-        posted = clients.post(topics[number], str(turn), to=number if alone else None)
+        posted = clients.post("news", str(turn), to=number)
         async with asyncio.timeout(PATIENCE):
             _, (content, at) = await asyncio.gather(posted, answers[number])
         if content["records"] != [str(turn)]:
             raise RuntimeError(f"'{turn}' was sent, and the client got {content}")
         latencies.append((at - began) * 1e3)
-        answers[number] = clients.poll(number, topics[number], content["next"])
+        answers[number] = clients.poll(number, "news", content["next"])
     await clients.all_wait()
     after = await clients.figures()
     woken = sum(answer.done() for answer in answers)
@@ -237,8 +208,6 @@ def on_server(setting: Setting, way: str, measure: Measure, *framework: str) -> 
 async def connect(line: str, process_id: int, polls: int, measure: Measure) -> Sample:
     """Connect so many clients to the server that printed this line, and measure."""
     host, port = line.split()
-    await asyncio.sleep(SETTLED)
-    alone = resident_bytes(process_id)
     loop = asyncio.get_running_loop()
     connections: list[Connection] = []
     try:
@@ -246,7 +215,7 @@ async def connect(line: str, process_id: int, polls: int, measure: Measure) -> S
             _, connection = await loop.create_connection(Connection, host, int(port))
             connections.append(connection)
         poster, *polling = connections
-        return await measure(Clients(process_id, alone, poster, polling))
+        return await measure(Clients(process_id, poster, polling))
     finally:
         for connection in connections:
             connection.close()
@@ -256,9 +225,8 @@ async def connect(line: str, process_id: int, polls: int, measure: Measure) -> S
 class Clients:
     """Connected clients, and one more that posts."""
 
-    # The server's process, and its bytes in memory before they were connected.
+    # The server's process.
     process_id: int
-    bytes_alone: int
     poster: Connection
     polling: Sequence[Connection]
 

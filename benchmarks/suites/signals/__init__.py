@@ -1,8 +1,8 @@
 """A signal in one worker wakes a wait in another: purgatory.relay beside what else does that over Redis.
 
-The relay is measured over each of its transports. Each alternative is in a file of its own, in its documented
-use. All of them have the same four workers, the same waits and the same records, on a server of their own.
-The waits of the alternatives stay subscribed. The waits of a purgatory begin anew for each record.
+The relay is measured over each of its transports, and each library in its documented use. All of them have
+the same four workers, the same waits and the same records, on a server of their own. The waits of the
+libraries stay subscribed. The waits of a purgatory begin anew for each record.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from benchmarks.harness.benchmark import (
 )
 from benchmarks.harness.event_loop import run
 from benchmarks.harness.processes import ROOT
-from benchmarks.suites.signals.carriers import INSTALLED, servers_of
+from benchmarks.suites.signals.carriers import CARRIERS
 from benchmarks.suites.signals.servers import SERVERS, Server
 from benchmarks.suites.signals.worker import Plan
 
@@ -40,8 +40,6 @@ RATE = 400.0
 CUT = 0.5
 # Seconds after the last record, until a wait counts as lost.
 PATIENCE = 10.0
-# Seconds without a record, in units of the setting's.
-IDLE = 5.0
 
 
 @benchmark("signals", "{n:,} waits in four workers, signals at random workers", (400,), (2_000,), 300.0)
@@ -50,7 +48,7 @@ def signals(setting: Setting) -> Parts:
     yield Table(
         "From the sending of a record until its wait is over: milliseconds, and waits that are lost",
         spreads(p50_ms="p50", p99_ms="p99")
-        + medians(calm_lost="lost", cut_p99_ms="cuts: p99", lost="cuts: lost", refused="cuts: refused"),
+        + medians(calm_lost="lost", cut_p99_ms="cuts: p99", lost="cuts: lost"),
         f"{setting.sizes[0]:,} waits, each for a topic of its own, and one record for each, {RATE:g} in a "
         f"second. Then the same while the server cuts all connections every {CUT:g} s. A wait is lost if it "
         f"is not over {PATIENCE:g} s after the last record; each p99 is that of the others. A record that "
@@ -58,12 +56,11 @@ def signals(setting: Setting) -> Parts:
     )
     yield Table(
         "Processor time: microseconds",
-        spreads(signal_us="for each record")
-        + medians(server_us="the servers for each", idle_us="idle wait, a second"),
+        spreads(signal_us="for each record") + medians(server_us="the servers for each"),
         "The four workers together, and the servers together, while nothing is cut. Waits begin before, and "
         "subscribe before, so that is not in it.",
     )
-    for name in INSTALLED:
+    for name in CARRIERS:
         yield from setting.case("signals", name, partial(measure, setting, name))
 
 
@@ -75,16 +72,14 @@ def measure(setting: Setting, name: str) -> Sample:
 async def _measure(setting: Setting, name: str) -> Sample:
     plan = Plan(WORKERS, setting.sizes[0], RATE)
     async with AsyncExitStack() as stack:
-        servers: list[Server] = [
-            await stack.enter_async_context(SERVERS[each]()) for each in servers_of(name)
-        ]
-        urls = {server.name: server.url for server in servers}
+        running = {each: await stack.enter_async_context(SERVERS[each]()) for each in CARRIERS[name][1]}
+        urls = {each: server.url for each, server in running.items()}
+        servers = list(running.values())
         workers = [
             await stack.enter_async_context(Worker.started(setting.loop, name, urls, number, plan))
             for number in range(WORKERS)
         ]
         await told(workers, do="wait")
-        idle = await told(workers, do="idle", seconds=IDLE * setting.seconds)
         before = sum(server.processor_seconds() for server in servers)
         calm = await round(workers, plan)
         after = sum(server.processor_seconds() for server in servers)
@@ -98,10 +93,8 @@ async def _measure(setting: Setting, name: str) -> Sample:
         **percentiles(milliseconds(calm)),
         "calm_lost": sum(each["lost"] for each in calm),
         "lost": sum(each["lost"] for each in cut),
-        "refused": sum(each["refused"] for each in cut),
         "signal_us": processor_seconds(calm) / plan.topics * 1e6,
         "server_us": (after - before) / plan.topics * 1e6,
-        "idle_us": processor_seconds(idle) / plan.topics / (IDLE * setting.seconds) * 1e6,
     }
     # A carrier may have lost all.
     if waited := milliseconds(cut):

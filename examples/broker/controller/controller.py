@@ -11,7 +11,7 @@ from examples.broker.controller.changes import changes
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.election import ElectionType, elect, reelect
 from examples.broker.controller.new_partitions import NewPartitions
-from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.new_topic import NewTopic, check_collision
 from examples.broker.controller.placement import first_states
 from examples.broker.controller.stored_metadata import StoredMetadata
 from examples.broker.errors import ApiError, ErrorCode
@@ -143,6 +143,7 @@ class Controller:
         """Return the topic that ``create_topic`` would create now. Raises what that would raise."""
         if topic.name in self._image.topics:
             raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {topic.name!r} exists already")
+        check_collision(topic.name, self._image.topics)
         live = self._image.live_brokers.keys()
         fenced = sorted(self._image.brokers.keys() - live)
         # Each topic starts at another broker; otherwise the first few brokers would lead all small topics.

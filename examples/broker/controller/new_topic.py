@@ -57,13 +57,13 @@ class NewTopic:
             if self.replication_factor == BY_DEFAULT
             else self.replication_factor
         )
-        if partitions < 1:
-            raise ApiError(
-                ErrorCode.INVALID_PARTITIONS, f"a topic has at least 1 partition, not {partitions}"
-            )
         if factor < 1:
             raise ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR, f"a partition has at least 1 replica, not {factor}"
+            )
+        if partitions < 1:
+            raise ApiError(
+                ErrorCode.INVALID_PARTITIONS, f"a topic has at least 1 partition, not {partitions}"
             )
         if factor > len(live) + len(fenced):
             raise ApiError(
@@ -95,6 +95,17 @@ def check_name(name: str) -> None:
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"{name!r} is no topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', but not '.' or '..'",
         )
+
+
+def check_collision(name: str, topics: Iterable[str]) -> None:
+    """Raise ApiError INVALID_TOPIC_EXCEPTION when a topic differs in dots and underscores alone.
+
+    Kafka's metrics have an underscore for each dot.
+    """
+    alike = name.replace(".", "_")
+    for topic in topics if "_" in alike else ():
+        if topic.replace(".", "_") == alike:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} collides with topic {topic!r}")
 
 
 def check_assignment(

@@ -158,7 +158,7 @@ class GroupCoordinator:
         accepted = {
             topic_partition: committed
             for topic_partition, committed in request.offsets.items()
-            if len(committed.metadata.encode()) <= limit
+            if len(committed.metadata) <= limit
         }
         error = await self._commit(group, accepted) if accepted else ErrorCode.NONE
         self._groups.remove_if_unused(group)
@@ -184,8 +184,10 @@ class GroupCoordinator:
         """Delete committed offsets (KIP-496); return the answer for each, once the log has it.
 
         The answer is GROUP_SUBSCRIBED_TO_TOPIC while a member may subscribe to the topic. Raises ApiError
-        GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for members that are no consumers, or what the log answers.
+        INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for members that are no consumers, or what the
+        log answers.
         """
+        self._check_group_id(group_id)
         group = self._existing_group(group_id)
         subscribed = subscribed_topics(group)
         answers = {
@@ -208,9 +210,8 @@ class GroupCoordinator:
     def describe_group(self, group_id: str) -> GroupDescription:
         """Describe a group; one that does not exist is "Dead".
 
-        Raises ApiError when another broker coordinates it, or the group id is empty.
+        Raises ApiError when another broker coordinates it.
         """
-        self._check_group_id(group_id)
         group = self._groups.find(group_id)
         if group is None:
             return GroupDescription(group_id, GroupState.DEAD.value)
@@ -286,7 +287,7 @@ class GroupCoordinator:
         has_no_generation = request.generation_id <= NO_GENERATION
         if group is None:
             if not has_no_generation:
-                raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"group {request.group_id!r} does not exist")
+                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {request.group_id!r} does not exist")
             return self._groups.find_or_create(request.group_id)
         if has_no_generation and group.state is GroupState.EMPTY:
             return group

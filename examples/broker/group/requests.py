@@ -100,7 +100,7 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member as administrators see it, with metadata and assignment while the group is stable."""
+    """A member as administrators see it, with its latest assignment; with metadata in a stable group."""
 
     identity: MemberIdentity
     client_id: str

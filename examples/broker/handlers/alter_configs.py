@@ -18,6 +18,7 @@ from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourc
 from kio.static.primitive import i8
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
+from examples.broker.controller.new_topic import check_name
 from examples.broker.controller.topic_settings import parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.configs import ResourceType
@@ -57,11 +58,14 @@ async def alter_configs(
 ) -> AlterConfigsResponse:
     """Replace configurations. A setting that is not named has its default again.
 
-    As in Kafka, the last value counts for a setting that is named twice, as by clients that send back what
-    DescribeConfigs has told them. The answer does not wait until the brokers know of the change.
+    The answer does not wait until the brokers know of the change.
     """
 
     def replaced(resource: ReplacingResource, known: TopicConfig) -> TopicConfig:
+        _check_once(entry.name for entry in resource.configs)
+        for entry in resource.configs:
+            if entry.value is None:
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"{entry.name} cannot be null")
         values = {entry.name: entry.value for entry in resource.configs}
         return parse_topic_config(values, admin.defaults.topic_config)
 
@@ -75,13 +79,13 @@ async def incremental_alter_configs(
     """Change single settings, each once, and leave the others as they are (KIP-339)."""
 
     def changed(resource: ChangingResource, known: TopicConfig) -> TopicConfig:
-        times = Counter(entry.name for entry in resource.configs)
-        for name in times - Counter(times.keys()):
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is altered more than once")
+        _check_once(entry.name for entry in resource.configs)
         now, defaults = topic_settings(known), topic_settings(admin.defaults.topic_config)
         values = {
             entry.name: _changed(entry, now.get(entry.name, ""), defaults.get(entry.name))
             for entry in resource.configs
+            # What is not known has been deleted already.
+            if entry.config_operation != int(Operation.DELETE) or entry.name in now
         }
         return parse_topic_config(values, known)
 
@@ -143,7 +147,15 @@ def _check(resource: _Resource) -> None:
         raise ApiError(
             ErrorCode.INVALID_REQUEST, f"topics (2) can be altered, resources of type {resource_type} cannot"
         )
+    check_name(resource.resource_name)
     check_not_internal(resource.resource_name)
+
+
+def _check_once(names: Iterable[str]) -> None:
+    """Raise ApiError INVALID_REQUEST unless each setting is named once."""
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is altered more than once")
 
 
 def _changed(setting: AlterableConfig, now: str, default: str | None) -> str | None:

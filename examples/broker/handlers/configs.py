@@ -11,6 +11,7 @@ from kio.static.primitive import i8
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.new_topic import check_name
 from examples.broker.controller.topic_settings import FIXED, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.throttle import NO_THROTTLE
@@ -61,7 +62,7 @@ def _described(admin: ClusterAdmin, resource: DescribeConfigsResource) -> Descri
     wanted = resource.configuration_keys or settings.keys()
     return DescribeConfigsResult(
         error_code=WireErrorCode.none,
-        error_message=None,
+        error_message="",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=tuple(
@@ -85,11 +86,13 @@ def _settings(
 ) -> Mapping[str, tuple[str, ConfigSource]]:
     """Return the settings of a resource with their origin.
 
-    Raises ApiError UNKNOWN_TOPIC_OR_PARTITION, or INVALID_REQUEST for another broker or resource type.
+    Raises ApiError UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, or INVALID_REQUEST for another broker
+    or resource type.
     """
     # Annotated as int, since mypy knows that kio's phantom type never equals a member of an enum.
     resource_type: int = resource.resource_type
     if resource_type == ResourceType.TOPIC:
+        check_name(resource.resource_name)
         topic = admin.cache.image.topics.get(resource.resource_name)
         if topic is None:
             raise ApiError(

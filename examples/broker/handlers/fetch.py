@@ -14,7 +14,7 @@ from kio.schema.fetch.v12.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import Records, i32, i64
 
-from examples.broker.errors import ApiError
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.fetch import Fetched, Fetches, FetchParams, PartitionFetch, PartitionFetched
@@ -66,7 +66,7 @@ async def fetch(replicas: ReplicaManager, context: RequestContext, request: Fetc
 
 
 def _session(sessions: FetchSessions, request: FetchRequest, wanted: Fetches) -> FetchSession | None:
-    """Return the reader's session, updated by its request; None without a session."""
+    """Return the reader's session, updated by its request; None without a session, or without partitions."""
     if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
         sessions.close(request.replica_id, request.session_id)
     if request.session_epoch == FINAL_EPOCH:
@@ -79,9 +79,13 @@ def _session(sessions: FetchSessions, request: FetchRequest, wanted: Fetches) ->
         for topic in request.forgotten_topics_data
         for index in topic.partitions
     ]
-    return sessions.resume(
+    session = sessions.resume(
         request.replica_id, request.session_id, request.session_epoch, wanted, forgotten, now
     )
+    if not session.partitions:
+        sessions.close(request.replica_id, request.session_id)
+        return None
+    return session
 
 
 def _response(
@@ -120,6 +124,6 @@ def _partition_data(
         diverging_epoch=_NOT_DIVERGING
         if diverging is None
         else EpochEndOffset(epoch=cast(i32, diverging.epoch), end_offset=cast(i64, diverging.end_offset)),
-        aborted_transactions=aborted,
+        aborted_transactions=() if fetched.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else aborted,
         records=Records(b"".join([batch.data for batch in fetched.batches])),
     )

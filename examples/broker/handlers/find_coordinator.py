@@ -66,5 +66,5 @@ async def _coordinator(
         host=broker.host,
         port=i32(broker.port),
         error_code=WireErrorCode.none,
-        error_message=None,
+        error_message="",
     )

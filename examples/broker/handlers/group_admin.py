@@ -59,7 +59,7 @@ async def delete_groups(
         results=tuple(
             [
                 DeletableGroupResult(group_id=group_id, error_code=await _deleted(coordinator, group_id))
-                for group_id in request.groups_names
+                for group_id in dict.fromkeys(request.groups_names)
             ]
         ),
     )

@@ -26,6 +26,9 @@ REQUIRES_MEMBER_ID: Final = 4
 SUPPORTS_SKIP_ASSIGNMENT: Final = 9
 """From this version of JoinGroup on, the response can tell a leader not to assign (KIP-814)."""
 
+NAMES_PROTOCOL: Final = 5
+"""From this version of SyncGroup on, the request has to have the protocol (KIP-559)."""
+
 
 async def join_group(
     coordinator: GroupCoordinator, context: RequestContext, request: JoinGroupRequest
@@ -73,6 +76,12 @@ async def sync_group(
     coordinator: GroupCoordinator, context: RequestContext, request: SyncGroupRequest
 ) -> SyncGroupResponse:
     """Return a member's assignment, once the leader of the group has brought it."""
+    if context.version >= NAMES_PROTOCOL and None in (request.protocol_type, request.protocol_name):
+        return SyncGroupResponse(
+            throttle_time=NO_THROTTLE,
+            error_code=WireErrorCode.inconsistent_group_protocol,
+            assignment=b"",
+        )
     result = await coordinator.sync(
         SyncRequest(
             request.group_id,

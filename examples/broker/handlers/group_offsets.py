@@ -1,7 +1,7 @@
 """OffsetCommit, OffsetDelete and OffsetFetch: the committed offsets of groups."""
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.offset_commit.v9 import OffsetCommitRequest, OffsetCommitResponse
@@ -28,6 +28,9 @@ from examples.broker.group.requests import CommitRequest, MemberIdentity
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.topic_partition import TopicPartition, by_topic
+
+KNOWS_GROUP_ID_NOT_FOUND: Final = 9
+"""From this version of OffsetCommit on, clients know GROUP_ID_NOT_FOUND (KIP-848)."""
 
 # The two APIs have classes of their own with the same fields.
 AnswerT = TypeVar("AnswerT", OffsetCommitResponsePartition, OffsetDeleteResponsePartition)
@@ -59,7 +62,10 @@ async def offset_commit(
             CommitRequest(request.group_id, offsets, request.generation_id_or_member_epoch, identity)
         )
     except ApiError as refused:
-        errors |= dict.fromkeys(offsets, refused.code)
+        code = refused.code
+        if code is ErrorCode.GROUP_ID_NOT_FOUND and context.version < KNOWS_GROUP_ID_NOT_FOUND:
+            code = ErrorCode.ILLEGAL_GENERATION
+        errors |= dict.fromkeys(offsets, code)
     return OffsetCommitResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(

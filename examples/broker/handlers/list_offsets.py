@@ -12,10 +12,18 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.timestamps import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    MAX_TIMESTAMP,
+)
 from examples.broker.topic_partition import TopicPartition
 
 KNOWS_OFFSET_NOT_AVAILABLE: Final = 5
 """From this version of ListOffsets on, clients know OFFSET_NOT_AVAILABLE (KIP-207)."""
+
+_KNOWN_FROM: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL_TIMESTAMP: 8, LATEST_TIERED_TIMESTAMP: 9}
+"""The special timestamps that not every version has, and the first version that has each."""
 
 
 async def list_offsets(
@@ -41,6 +49,10 @@ def _partition_response(
     replicas: ReplicaManager, topic: str, requested: ListOffsetsPartition, replica_id: int, version: int
 ) -> ListOffsetsPartitionResponse:
     index = requested.partition_index
+    if version < _KNOWN_FROM.get(requested.timestamp, 0) or requested.timestamp < LATEST_TIERED_TIMESTAMP:
+        return ListOffsetsPartitionResponse(
+            partition_index=index, error_code=WireErrorCode.unsupported_version
+        )
     try:
         found = replicas.offset_for_timestamp(
             TopicPartition(topic, index),

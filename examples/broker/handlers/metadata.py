@@ -18,6 +18,7 @@ from kio.static.primitive import i32
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.metadata_cache import MetadataCache
+from examples.broker.controller.new_topic import check_name
 from examples.broker.errors import ApiError
 from examples.broker.handlers.internal_topics import is_internal
 from examples.broker.handlers.throttle import NO_THROTTLE
@@ -25,6 +26,11 @@ from examples.broker.metadata import NO_LEADER, PartitionState, TopicImage
 from examples.broker.protocol.codec import RequestContext
 
 BROKERS: Final = 1
+CONTROLLERS: Final = 2
+_ENDPOINT_ERRORS: Final = {
+    BROKERS: WireErrorCode.none,
+    CONTROLLERS: WireErrorCode.mismatched_endpoint_type,
+}
 
 
 async def metadata(
@@ -49,7 +55,7 @@ async def metadata(
     if request.topics is None:
         topics = tuple(_known(topic, cache) for topic in cache.image.topics.values())
     else:
-        topics = tuple(_requested(topic, cache, failed) for topic in requested)
+        topics = tuple(_requested(topic, cache, failed) for topic in dict.fromkeys(requested))
     return MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=tuple(
@@ -71,7 +77,7 @@ async def describe_cluster(
     of_brokers = request.endpoint_type == BROKERS
     return DescribeClusterResponse(
         throttle_time=NO_THROTTLE,
-        error_code=WireErrorCode.none if of_brokers else WireErrorCode.unsupported_endpoint_type,
+        error_code=_ENDPOINT_ERRORS.get(request.endpoint_type, WireErrorCode.unsupported_endpoint_type),
         error_message=None if of_brokers else "clients can connect to brokers only, not to controllers",
         endpoint_type=request.endpoint_type,
         cluster_id=admin.controller.cluster_id,
@@ -91,7 +97,7 @@ def _requested(
     topics = cache.image.topics
     if requested.name is not None:
         topic = topics.get(requested.name)
-        error = WireErrorCode.unknown_topic_or_partition
+        error = unknown_topic_error(requested.name)
         if requested.name in failed:
             error = WireErrorCode(failed[requested.name].code)
     else:
@@ -126,6 +132,15 @@ def _known(topic: TopicImage, cache: MetadataCache) -> MetadataResponseTopic:
             for index, state in enumerate(topic.partitions)
         ),
     )
+
+
+def unknown_topic_error(name: str) -> WireErrorCode:
+    """Return the error of a topic that does not exist: INVALID_TOPIC_EXCEPTION if none can have that name."""
+    try:
+        check_name(name)
+    except ApiError as error:
+        return WireErrorCode(error.code)
+    return WireErrorCode.unknown_topic_or_partition
 
 
 def partition_error(state: PartitionState) -> WireErrorCode:

@@ -40,7 +40,6 @@ def _described(replicas: ReplicaManager, topic: TopicName, index: i32) -> Partit
         return PartitionResponse(
             partition_index=index,
             error_code=WireErrorCode(error.code),
-            error_message=str(error),
             active_producers=(),
         )
     return PartitionResponse(

@@ -20,7 +20,7 @@ from kio.static.primitive import i32
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.metadata_cache import MetadataCache
 from examples.broker.handlers.internal_topics import is_internal
-from examples.broker.handlers.metadata import partition_error
+from examples.broker.handlers.metadata import partition_error, unknown_topic_error
 from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import PartitionState
 from examples.broker.protocol.codec import RequestContext
@@ -70,7 +70,7 @@ def _described(
     topic = cache.image.topics.get(name)
     if topic is None:
         return DescribeTopicPartitionsResponseTopic(
-            error_code=WireErrorCode.unknown_topic_or_partition,
+            error_code=unknown_topic_error(name),
             name=TopicName(name),
             topic_id=None,
             partitions=(),

@@ -1,5 +1,6 @@
 """CreateTopics and DeleteTopics: create and delete topics through this broker."""
 
+from collections import Counter
 from functools import partial
 
 from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
@@ -35,9 +36,7 @@ async def create_topics(
     return CreateTopicsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
-            _refused(name, result)
-            if isinstance(result, ApiError)
-            else _created(result, admin.defaults, validate_only=request.validate_only)
+            _refused(name, result) if isinstance(result, ApiError) else _created(result, admin.defaults)
             for name, result in results.items()
         ),
     )
@@ -47,7 +46,11 @@ async def delete_topics(
     admin: ClusterAdmin, context: RequestContext, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse:
     """Delete the topics, and answer when they are not in this broker's metadata any more."""
-    results = await admin.delete_topics(request.topic_names, request.timeout.total_seconds())
+    times = Counter(request.topic_names)
+    once = [name for name in times if times[name] == 1]
+    results = await admin.delete_topics(once, request.timeout.total_seconds())
+    for name in times.keys() - results.keys():
+        results[name] = ApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is in the request more than once")
     return DeleteTopicsResponse(
         throttle_time=NO_THROTTLE,
         responses=tuple(
@@ -86,11 +89,11 @@ def _new_topic(defaults: ClusterDefaults, topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _created(topic: TopicImage, defaults: ClusterDefaults, *, validate_only: bool) -> CreatableTopicResult:
+def _created(topic: TopicImage, defaults: ClusterDefaults) -> CreatableTopicResult:
     default_settings = topic_settings(defaults.topic_config)
     return CreatableTopicResult(
         name=TopicName(topic.name),
-        topic_id=None if validate_only else topic.topic_id,
+        topic_id=topic.topic_id,
         error_code=error_code(topic),
         error_message=error_message(topic),
         num_partitions=i32(len(topic.partitions)),

@@ -1,5 +1,6 @@
 """The answer to ApiVersions: the APIs that this broker serves, and their versions."""
 
+import re
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final
@@ -16,13 +17,30 @@ from examples.broker.protocol.codec import RequestContext
 # serve the first version of Produce, although they do not use it (KAFKA-18659, librdkafka#4956).
 ADVERTISED_MIN_VERSIONS: Final = {PRODUCE.key: 0}
 
+NAMES_SOFTWARE: Final = 3
+"""From this version of ApiVersions on, clients give their name and version."""
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+
 
 async def api_versions(
     served: Iterable[Api[Any, Any]], context: RequestContext, request: ApiVersionsRequest | None
 ) -> ApiVersionsResponse:
-    """Return the APIs that are served. The error is UNSUPPORTED_VERSION for an unknown version (None)."""
+    """Return the APIs that are served.
+
+    The error is UNSUPPORTED_VERSION for an unknown version (None), and INVALID_REQUEST, without APIs, for a
+    client whose name or version is none (KIP-511).
+    """
+    error = ErrorCode.none
+    if request is None:
+        error = ErrorCode.unsupported_version
+    elif context.version >= NAMES_SOFTWARE and not (
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        error, served = ErrorCode.invalid_request, ()
     return ApiVersionsResponse(
-        error_code=ErrorCode.unsupported_version if request is None else ErrorCode.none,
+        error_code=error,
         api_keys=tuple(
             ApiVersion(
                 api_key=i16(api.key),

@@ -47,6 +47,7 @@ class HostedPartitions:
         self._partitions: dict[TopicPartition, Partition] = {}
         self.fetch_sessions = FetchSessions()
         self.images_applied = 0
+        self._image = MetadataImage()
 
     def __repr__(self) -> str:
         led = sum(1 for _ in self.led())
@@ -63,6 +64,7 @@ class HostedPartitions:
             # No change names the topics that were deleted while this broker was down.
             self._disk.retain({topic.topic_id for topic in image.topics.values()})
         self.images_applied += 1
+        self._image = image
         for topic_partition in changed:
             state = image.partition(topic_partition)
             if state is None or self.broker_id not in state.replicas:
@@ -94,13 +96,14 @@ class HostedPartitions:
     def leader(self, topic_partition: TopicPartition, current_leader_epoch: int = NO_EPOCH) -> Partition:
         """Return a partition that this broker leads.
 
-        Raises ApiError UNKNOWN_TOPIC_OR_PARTITION without a replica on this broker, or what
-        ``Partition.check_leader`` raises.
+        Raises ApiError NOT_LEADER_OR_FOLLOWER when only other brokers have a replica,
+        UNKNOWN_TOPIC_OR_PARTITION when nobody has one, or what ``Partition.check_leader`` raises.
         """
         partition = self._partitions.get(topic_partition)
         if partition is None:
+            exists = self._image.partition(topic_partition) is not None
             raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"broker {self.broker_id} has no replica of {topic_partition}",
             )
         partition.check_leader(current_leader_epoch)

@@ -132,12 +132,12 @@ class Partition:
             self._followers.clear()
 
     def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Raise ApiError unless this broker leads, and in the client's leader epoch (-1 is not checked).
+        """Raise ApiError unless this broker leads, and in the client's leader epoch, if that is given.
 
         FENCED_LEADER_EPOCH when the client's epoch is older than this broker's, UNKNOWN_LEADER_EPOCH when it
         is newer, NOT_LEADER_OR_FOLLOWER when another broker leads.
         """
-        if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             fenced = current_leader_epoch < self.leader_epoch
             raise ApiError(
                 ErrorCode.FENCED_LEADER_EPOCH if fenced else ErrorCode.UNKNOWN_LEADER_EPOCH,

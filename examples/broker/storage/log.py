@@ -168,8 +168,8 @@ class PartitionLog:
         for batch in self.batches():
             if batch.max_timestamp >= timestamp:
                 for offset, found in batch.timestamps():
-                    if found >= timestamp:
-                        return self._stamped(found, max(offset, self.log_start_offset))
+                    if found >= timestamp and offset >= self.log_start_offset:
+                        return self._stamped(found, offset)
         return None
 
     def truncate_to(self, offset: int) -> None:

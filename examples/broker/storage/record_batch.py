@@ -80,7 +80,8 @@ class RecordBatch:
     def timestamps(self) -> Iterator[tuple[int, int]]:
         """Return the offset and the timestamp of each record that has a timestamp, in order.
 
-        A batch with unreadable records returns one pair: its first offset and its highest timestamp.
+        Each record of a batch with unreadable records has the highest timestamp of the batch.
         """
         if self.max_timestamp != NO_TIMESTAMP:
-            yield self.base_offset, self.max_timestamp
+            for offset in range(self.base_offset, self.next_offset):
+                yield offset, self.max_timestamp

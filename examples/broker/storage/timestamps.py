@@ -9,8 +9,10 @@ NO_TIMESTAMP: Final = -1
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
 MAX_TIMESTAMP: Final = -3
-# KIP-405. This broker has no remote storage, so it equals EARLIEST_TIMESTAMP.
+# KIP-405. This broker has no remote storage, so the first one equals EARLIEST_TIMESTAMP, and nothing has the
+# second one.
 EARLIEST_LOCAL_TIMESTAMP: Final = -4
+LATEST_TIERED_TIMESTAMP: Final = -5
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ _LEAST_RECORD_BYTES: Final = 7
 _COMPRESSION: Final = 0b0000_0111
 _KNOWN_CODECS: Final = 4
 _LOG_APPEND_TIME: Final = 0b0000_1000
-_TRANSACTIONAL_OR_CONTROL: Final = 0b0011_0000
+_TRANSACTIONAL: Final = 0b0001_0000
+_CONTROL: Final = 0b0010_0000
 
 
 class WireRecordBatch(RecordBatch):
@@ -49,15 +50,16 @@ class WireRecordBatch(RecordBatch):
     def parse(cls, data: bytes) -> Self:
         """Parse ``data``, which a producer sends as exactly one batch.
 
-        Raises ApiError CORRUPT_MESSAGE when the bytes are damaged, and INVALID_RECORD when they are not
-        exactly one batch, have an older format, or belong to a transaction, which this broker does not serve.
+        Raises ApiError CORRUPT_MESSAGE when the bytes are damaged, INVALID_RECORD when they are not exactly
+        one batch, or have an older format, and TRANSACTIONAL_ID_AUTHORIZATION_FAILED when they belong to a
+        transaction, which this broker does not serve.
         """
-        size = _size_of(data, 0)
-        if size > len(data):
-            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes is cut off after {len(data)}")
-        if size < len(data):
-            raise ApiError(ErrorCode.INVALID_RECORD, f"{len(data) - size} bytes follow the one batch allowed")
-        return cls._parse(data)
+        if len(data) < _HEADER.size or _size_of(data, 0) != len(data):
+            raise ApiError(ErrorCode.INVALID_RECORD, f"{len(data)} bytes are not exactly one batch")
+        batch = cls._parse(data)
+        if batch.base_offset:
+            raise ApiError(ErrorCode.INVALID_RECORD, f"the first offset is {batch.base_offset}, and not 0")
+        return batch
 
     @classmethod
     def parse_all(cls, data: bytes) -> tuple[Self, ...]:
@@ -122,8 +124,10 @@ class WireRecordBatch(RecordBatch):
             raise ApiError(
                 ErrorCode.INVALID_RECORD, f"{record_count} records do not fit into {len(data)} bytes"
             )
-        if attributes & _TRANSACTIONAL_OR_CONTROL:
-            raise ApiError(ErrorCode.INVALID_RECORD, "transactions are not served")
+        if attributes & _TRANSACTIONAL:
+            raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served")
+        if attributes & _CONTROL:
+            raise ApiError(ErrorCode.INVALID_RECORD, "clients write no control records")
         producer = None
         if producer_id >= 0:
             if producer_epoch < 0 or base_sequence < 0:

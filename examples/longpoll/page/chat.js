@@ -1,109 +1,140 @@
-// The page: people write messages to a topic, and see those of others, who is online, and which topics there are.
+// The page: one long poll after the other brings the messages of a topic, and who is online.
 
-import { Author } from "./author.js";
-import { Composer } from "./composer.js";
-import { element } from "./element.js";
-import { Feed } from "./feed.js";
-import { Outbox } from "./outbox.js";
-import { Reading } from "./reading.js";
-import { Roster } from "./roster.js";
-import { Subscription } from "./subscription.js";
-
-const LOBBY = "lobby";
-const NARROW = matchMedia("(max-width: 52rem)");
+const WAIT = 25; // Seconds. Proxies often give up on an answer after 30 or 60.
+const PATIENCE = 10; // Seconds. A connection can break without any sign of it.
+const HEARTBEAT = 10; // Seconds. Several of them are less than the timeout of a session.
+const SHOWN = 500; // Messages. Older ones are removed.
 
 const at = (id) => document.getElementById(id);
-const [status, problem, nameField, topicField] = ["status", "problem", "name", "topic"].map(at);
+const [status, messages, problem, nameField, topicField] = ["status", "messages", "problem", "name", "topic"].map(at);
 
-const author = new Author();
-const feed = new Feed(at("messages"), author);
-const reading = new Reading(at("feed"), at("to-end"));
-const outbox = new Outbox(at("outbox"));
+let name = sessionStorage.getItem("name") ?? `guest-${Math.floor(Math.random() * 9000 + 1000)}`;
 let topic;
+let following = new AbortController();
+let lastHeartbeat = -Infinity;
 
-const composer = new Composer(at("send"), at("text"), (text) => {
-  outbox.add(author.record(text));
-  reading.goToEnd();
-});
+async function request(path, options = {}, seconds = 0) {
+  const signals = [AbortSignal.timeout((seconds + PATIENCE) * 1000), options.signal].filter(Boolean);
+  const response = await fetch(path, { cache: "no-store", ...options, signal: AbortSignal.any(signals) });
+  if (response.ok) return response.status === 204 ? null : response.json();
+  const { detail } = await response.json().catch(() => ({}));
+  const reason = typeof detail === "string" ? detail : `status ${response.status}`;
+  throw Object.assign(new Error(reason), { status: response.status });
+}
 
-const people = new Roster(at("online"), at("people-count"), (name) =>
-  name === author.name ? element("b", "", `${name} (you)`) : name);
+const presence = () => `presence/${encodeURIComponent(name)}`;
 
-const topics = new Roster(at("topics"), at("topics-count"), (name) => {
-  const link = element("a", "", name);
-  link.href = `#${name}`;
-  if (name === topic) link.setAttribute("aria-current", "page");
-  return link;
-});
+/** Browsers slow down the timers of hidden tabs, but not their requests. So each poll comes after a heartbeat. */
+async function beat(signal) {
+  if (performance.now() - lastHeartbeat < HEARTBEAT * 1000) return;
+  await request(presence(), { method: "POST", signal });
+  lastHeartbeat = performance.now();
+}
 
-const subscription = new Subscription(author.name, {
-  onNews(page, online, topicList) {
-    if (page) {
-      const added = feed.add(page);
-      outbox.arrived(new Set(page.records.map((record) => record?.id)));
-      reading.note(page, added);
+async function follow(signal) {
+  let after = null;
+  let people = "";
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      await beat(signal);
+      const query = new URLSearchParams({ people, wait: WAIT, ...(after && { after }) });
+      const news = await request(`topics/${topic}?${query}`, { signal }, WAIT);
+      if (signal.aborted) return;
+      after = news.after;
+      if (news.people) {
+        people = news.people.version;
+        at("people").textContent = news.people.names.join(", ");
+      }
+      show(news.records);
+      report("live");
+      failures = 0;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error.status === 410) {
+        // The records that were not read yet are gone. What is left of them begins with the oldest one.
+        after = null;
+        messages.replaceChildren();
+        continue;
+      }
+      report(`${error.message}; trying again`, "trouble");
+      // Twice as long after each failure, and not all clients at the same time.
+      const seconds = Math.min(2 ** failures, 30) * (0.5 + Math.random() / 2);
+      failures += 1;
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
     }
-    if (online) people.show(online.names);
-    if (topicList) topics.show(topicList.names);
-  },
-  onHealth(level, text) {
-    // A screen reader announces every assignment, also of the same text.
-    if (status.textContent !== text) status.textContent = text;
-    status.className = level;
-  },
-});
-
-/** The topic that the address names, or the lobby if it names none or no valid one. */
-function namedTopic() {
-  let named = location.hash.slice(1);
-  try {
-    named = decodeURIComponent(named);
-  } catch {
-    // Not decoded, it still contains a percent sign, and is refused below.
   }
-  topicField.value = named || LOBBY;
-  if (topicField.validity.valid) return topicField.value;
-  problem.textContent = `${named} is not a valid topic name; this is the ${LOBBY}.`;
-  topicField.value = LOBBY;
-  return LOBBY;
+}
+
+function report(text, level = "") {
+  // A screen reader announces every assignment, also of the same text.
+  if (status.textContent !== text) status.textContent = text;
+  status.className = level;
+}
+
+function show(records) {
+  const atEnd = messages.scrollHeight - messages.scrollTop - messages.clientHeight < 40;
+  for (const { name, text, at } of records) {
+    const line = document.createElement("p");
+    const [time, from] = ["time", "b"].map((kind) => document.createElement(kind));
+    time.dateTime = at;
+    time.textContent = new Date(at).toLocaleTimeString([], { timeStyle: "short" });
+    from.textContent = name;
+    line.append(time, " ", from, " ", text);
+    messages.append(line);
+  }
+  while (messages.childElementCount > SHOWN) messages.firstElementChild.remove();
+  if (atEnd) messages.scrollTop = messages.scrollHeight;
 }
 
 function openTopic() {
-  problem.textContent = "";
-  topic = namedTopic();
-  feed.clear();
-  for (const part of [outbox, composer, reading, subscription]) part.open(topic);
-  topics.show();
+  topicField.value = location.hash.slice(1);
+  if (!topicField.validity.valid) topicField.value = "lobby";
+  topic = topicField.value;
+  document.title = `${topic} \u2013 Topics`;
+  messages.replaceChildren();
+  following.abort();
+  following = new AbortController();
+  follow(following.signal);
 }
 
-at("choose").addEventListener("submit", (event) => {
+at("open").addEventListener("submit", (event) => {
   event.preventDefault();
   location.hash = topicField.value;
 });
 
-nameField.value = author.name;
+at("send").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const text = at("text").value;
+  at("text").value = "";
+  problem.textContent = "";
+  try {
+    const headers = { "Content-Type": "application/json" };
+    await request(`topics/${topic}`, { method: "POST", headers, body: JSON.stringify({ name, text }) });
+  } catch (error) {
+    // Without an answer the service may have it all the same. Then it appears among the messages.
+    problem.textContent = `Not sent: ${error.message}.`;
+    at("text").value ||= text;
+  }
+});
+
+nameField.value = name;
 nameField.addEventListener("change", () => {
   if (!nameField.reportValidity()) return;
-  author.name = nameField.value;
-  subscription.rename(author.name);
-  people.show();
+  leave();
+  name = nameField.value;
+  sessionStorage.setItem("name", name);
+  lastHeartbeat = -Infinity;
+  openTopic();
 });
+
+function leave() {
+  // `keepalive` lets the request outlive the page.
+  fetch(presence(), { method: "DELETE", keepalive: true }).catch(() => {});
+}
 
 addEventListener("hashchange", openTopic);
-addEventListener("pagehide", () => {
-  subscription.leave();
-  // The worker of the last tab ends with it. `keepalive` lets this request outlive both.
-  if (!subscription.alone) return;
-  fetch(`presence/${encodeURIComponent(author.name)}`, { method: "DELETE", keepalive: true }).catch(() => {});
-});
-
-// A page that returns from the browser's back/forward cache has left, and follows nothing.
-addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
-
-/** The lists are open on a wide screen. On a narrow one they are closed at first, so that the messages have the room. */
-function fold() {
-  for (const list of document.querySelectorAll("details")) list.open = !NARROW.matches;
-}
-NARROW.addEventListener("change", fold);
-fold();
+addEventListener("pagehide", leave);
+// A page that returns from the browser's back/forward cache has left.
+addEventListener("pageshow", (event) => event.persisted && location.reload());
 openTopic();

@@ -1,45 +1,22 @@
-"""The known costs of the simpler designs: tombstones, wake-ups for nothing, scans of entries rounds away."""
+"""What the older designs cost by construction: entries of the dead, idle wake-ups, early expiry, scans."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
-from benchmarks.designs.alternative import Tally
-from benchmarks.designs.callbacks import DictAndCallAt, Waiter
-from benchmarks.designs.timers import LazyHeap, TickerWheel
+from benchmarks.designs.alternative import RoundTrips, Tally
+from benchmarks.designs.kafka_08 import DelayedRequest, Kafka08
+from benchmarks.designs.kafka_today import (
+    DelayedOperation,
+    KafkaToday,
+    SystemTimer,
+)
+from benchmarks.designs.timers import TickerWheel
 from purgatory.testing import VirtualTimeLoop
-from tests.benchmarks.designs.recorded import Recorded
-
-
-async def test_a_lazy_heap_keeps_a_cancelled_entry_until_its_deadline(virtual_time: VirtualTimeLoop) -> None:
-    async with LazyHeap(Tally()) as heap:
-        entry = Recorded(virtual_time)
-        heap.add(entry, 5.0)
-        heap.cancel(entry)
-        await asyncio.sleep(4.999)
-        assert (len(heap), heap.tombstones) == (0, 1)
-        await asyncio.sleep(0.002)
-        # A wake-up for nothing.
-        assert (heap.tombstones, heap.wakeups) == (0, 1)
-
-
-async def test_a_lazy_heap_is_rebuilt_when_more_than_half_of_it_are_tombstones(
-    virtual_time: VirtualTimeLoop,
-) -> None:
-    log: list[Recorded] = []
-    entries = [Recorded(virtual_time, log) for _ in range(200)]
-    async with LazyHeap(Tally()) as heap:
-        for number, entry in enumerate(entries):
-            heap.add(entry, 1 + number / 1000)
-        for entry in entries[:100]:
-            heap.cancel(entry)
-        assert heap.tombstones == 100
-        heap.cancel(entries[100])
-        assert (heap.tombstones, len(heap)) == (0, 99)
-        await asyncio.sleep(2.0)
-        assert log == entries[101:]
+from tests.benchmarks.designs.recording import RecordingTally
 
 
 async def test_a_ticker_wheel_wakes_at_every_tick_with_nothing_in_it(virtual_time: VirtualTimeLoop) -> None:
@@ -50,27 +27,92 @@ async def test_a_ticker_wheel_wakes_at_every_tick_with_nothing_in_it(virtual_tim
 
 async def test_a_ticker_wheel_scans_a_slot_in_every_round(virtual_time: VirtualTimeLoop) -> None:
     async with TickerWheel(Tally(), wheel_size=10) as wheel:
-        for _ in range(50):
-            wheel.add(Recorded(virtual_time), 1.0)
+        wheel.add_all([1.0] * 50)
         await asyncio.sleep(0.9955)
         assert (len(wheel), wheel.visited) == (50, 50 * 99)
         await asyncio.sleep(0.01)
         assert (len(wheel), wheel.visited) == (0, 50 * 100)
 
 
-async def test_whatever_ends_a_wait_in_a_callback_dict_takes_it_off_all_its_keys(
+async def test_an_entry_of_kafkas_timer_comes_down_a_level_at_a_time_with_a_wake_up_each(
     virtual_time: VirtualTimeLoop,
 ) -> None:
-    async with DictAndCallAt(Tally()) as callbacks:
-        waiters = [Waiter(request, Tally()) for request in range(3)]
-        for waiter in waiters:
-            callbacks.watch(waiter, ("a", "b"), 1.0)
-        waiters[1].tally.ready = True
-        callbacks.check("b")
-        callbacks.check("nobody watches it")
-        assert (callbacks.held, len(callbacks.timer)) == (4, 2)
-        await asyncio.sleep(2.0)
-        outcomes = [(waiter.tally.completed, waiter.tally.expired) for waiter in waiters]
-        assert outcomes == [(0, 1), (1, 0), (0, 1)]
-        assert (callbacks.held, len(callbacks.timer)) == (0, 0)
-    assert virtual_time.time() == pytest.approx(2.0)
+    tally = RecordingTally()
+    async with SystemTimer(tally) as timer:
+        timer.add_all([0.457])
+        await asyncio.sleep(1.0)
+        # At 400, 440 and 457 ms.
+        assert timer.wakeups == 3
+    assert tally.times == {0: [pytest.approx(0.457)]}
+
+
+async def test_kafkas_timer_fires_up_to_a_millisecond_early(virtual_time: VirtualTimeLoop) -> None:
+    tally = RecordingTally()
+    async with SystemTimer(tally) as timer:
+        await asyncio.sleep(0.0109)
+        timer.add_all([0.005])
+        await asyncio.sleep(1.0)
+    assert tally.times == {0: [pytest.approx(0.015)]}
+
+
+async def test_an_emptied_bucket_still_wakes_kafkas_timer(virtual_time: VirtualTimeLoop) -> None:
+    async with SystemTimer(Tally()) as timer:
+        timer.add_all([number / 1000 for number in range(1, 11)])
+        timer.cancel_all(range(10))
+        assert len(timer) == 0
+        await asyncio.sleep(1.0)
+        assert timer.wakeups == 10
+
+
+def parked(
+    purgatory: RoundTrips, tally: Tally, count: int, keys: Sequence[int], delay: float = 30.0
+) -> list[DelayedOperation | DelayedRequest]:
+    waits = [purgatory.make(delay, 0, tally) for _ in range(count)]
+    for wait in waits:
+        purgatory.watch(wait, keys)
+    return waits
+
+
+@pytest.mark.parametrize(("design", "expected"), [(KafkaToday, 0), (Kafka08, 100)])
+async def test_what_has_completed_stays_on_its_other_lists_until_a_check_walks_over_it(
+    design: type[KafkaToday | Kafka08], expected: int, virtual_time: VirtualTimeLoop
+) -> None:
+    tally = Tally()
+    async with design(tally) as purgatory:
+        parked(purgatory, tally, 100, (1, 2, 3))
+        tally.ready = True
+        purgatory.signal([1])
+        assert (tally.completed, purgatory.held) == (100, 200)
+        purgatory.signal([2])
+        assert (tally.completed, purgatory.held) == (100, 100)
+        # In 0.8 a request that is satisfied stays in the queue until it would have expired.
+        assert len(purgatory.queue if isinstance(purgatory, Kafka08) else purgatory.timer) == expected
+        await asyncio.sleep(100.0)
+        assert (purgatory.held, purgatory.walked, tally.expired) == (100, 0, 0)
+
+
+async def test_kafka_purges_when_more_than_the_interval_have_completed_and_walks_over_every_list(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    alive = Tally()
+    async with KafkaToday(Tally()) as purgatory:
+        parked(purgatory, alive, 5_000, (4, 5))
+        for count, walked, held in ((1_000, 0, 12_000), (1, 12_002, 10_000)):
+            waiting = Tally()
+            parked(purgatory, waiting, count, (1, 2, 3))
+            waiting.ready = True
+            purgatory.check(1)
+            await asyncio.sleep(1.0)
+            assert (purgatory.walked, purgatory.held) == (walked, held)
+        alive.ready = True
+        assert purgatory.check(4) == 5_000
+
+
+async def test_with_so_many_pending_kafka_08_purges_whenever_the_reaper_wakes_for_nothing(
+    virtual_time: VirtualTimeLoop,
+) -> None:
+    async with Kafka08(Tally()) as purgatory:
+        parked(purgatory, Tally(), 1_000, (1, 2))
+        await asyncio.sleep(10.1)
+        assert purgatory.walked == 50 * (2_000 + 1_000)
+        assert (purgatory.held, len(purgatory.queue)) == (2_000, 1_000)

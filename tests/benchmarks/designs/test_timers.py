@@ -1,10 +1,8 @@
-"""The promises of every design of a timer, against a plain list, in random histories and by example."""
+"""The contract of every timer that is compared, in random histories and by example."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -12,50 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.designs.alternative import Tally
 from benchmarks.designs.kafka_today import SystemTimer
-from benchmarks.designs.timers import CallAt, LazyHeap, TickerWheel, Timer
+from benchmarks.designs.timers import TimerAlternative
+from benchmarks.suites.timers import RENEWED
 from purgatory.testing import VirtualTimeLoop
-from tests.benchmarks.designs.recorded import Recorded
+from tests.benchmarks.designs.recording import RecordingTally
 
-MakeTimer: TypeAlias = Callable[[Tally], Timer]
-
-DESIGNS: dict[str, MakeTimer] = {
-    "call_at": CallAt,
-    "lazy heap": LazyHeap,
-    # So small that most entries have to wait for many rounds.
-    "ticker wheel": lambda tally: TickerWheel(tally, wheel_size=7),
-    "Kafka": SystemTimer,
-}
-
-# All but the first fire at whole milliseconds.
+# All fire at whole milliseconds, or at their time.
 RESOLUTION = 0.001
 # The sums of a few hundred floats.
 ROUNDING = 1e-7
 
-
-def early(make: MakeTimer) -> float:
-    """Kafka's timer cuts the time to milliseconds when an entry is added."""
-    return RESOLUTION if make is SystemTimer else 0.0
-
-
-@pytest.fixture(params=DESIGNS.values(), ids=list(DESIGNS))
-def make(request: pytest.FixtureRequest) -> MakeTimer:
-    made: MakeTimer = request.param
-    return made
-
-
-@dataclass
-class Expected:
-    """The outcome that an entry must have."""
-
-    entry: Recorded
-    deadline: float
-    cancelled: bool = False
-
-
-# Tenths of milliseconds to let pass; an action; and, also in tenths, the delay of an entry to add or the
-# time to hold the loop, or the number of the entry to cancel or renew. Small numbers, so that deadlines
+# Tenths of milliseconds to let pass; an action; and, also in tenths, the delay of a timeout to add or the
+# time to hold the loop, or the number of the timeout to cancel or renew. Small numbers, so that deadlines
 # meet; and the edges of Kafka's levels.
 Step: TypeAlias = tuple[int, str, int]
 DELAYS = st.one_of(
@@ -67,112 +34,79 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.integers(0, 5_000), st.just("hold"), DELAYS),
 )
 
+each_timer = pytest.mark.parametrize("alternative_type", RENEWED)
 
-@pytest.mark.parametrize("name", DESIGNS)
+
+@each_timer
 @settings(max_examples=30)
 @given(steps=st.lists(STEPS, min_size=1, max_size=40))
-def test_entries_expire_once_in_order_not_early_and_never_after_they_are_cancelled(
-    name: str, steps: list[Step]
+def test_timeouts_expire_once_in_order_not_early_and_never_after_they_are_cancelled(
+    alternative_type: type[TimerAlternative], steps: list[Step]
 ) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(_compare_with_a_list(DESIGNS[name], steps))
+        runner.run(_compare_with_a_list(alternative_type, steps))
 
 
-async def _compare_with_a_list(make: MakeTimer, steps: list[Step]) -> None:
+async def _compare_with_a_list(alternative_type: type[TimerAlternative], steps: list[Step]) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
-    log: list[Recorded] = []
-    every: list[Expected] = []
+    tally = RecordingTally()
+    # By the number of the timeout; None when it was cancelled.
+    deadlines: list[float | None] = []
     holds: list[tuple[float, float]] = []
-    async with make(Tally()) as timer:
+    async with alternative_type(tally) as timers:
         for tenths, action, number in steps:
             await asyncio.sleep(tenths / 10_000)
             seconds = number / 10_000
+            chosen = number % max(1, len(deadlines))
             if action == "add":
-                entry = Recorded(loop, log)
-                timer.add(entry, seconds)
-                every.append(Expected(entry, loop.time() + seconds))
+                timers.add_all([seconds])
+                deadlines.append(loop.time() + seconds)
             elif action == "hold":
-                before = loop.time()
+                holds.append((loop.time(), loop.time() + seconds))
                 loop.jump(seconds)
-                holds.append((before, loop.time()))
-            elif every:
-                chosen = every[number % len(every)]
-                timer.cancel(chosen.entry)
-                if not chosen.entry.expired_at:
-                    chosen.cancelled = action == "cancel"
-                    if action == "renew":
-                        timer.add(chosen.entry, seconds)
-                        chosen.deadline = loop.time() + seconds
-            assert len(timer) == sum(not (e.cancelled or e.entry.expired_at) for e in every)
+            # A timeout that is due may have been found by its timer already.
+            elif deadlines and (deadlines[chosen] or 0) > loop.time() + RESOLUTION:
+                if action == "cancel":
+                    timers.cancel_all([chosen])
+                    deadlines[chosen] = None
+                else:
+                    timers.renew_all([chosen], seconds)
+                    deadlines[chosen] = loop.time() + seconds
         await asyncio.sleep(1.0)
-        assert len(timer) == 0
-
-    for expected in every:
-        times = expected.entry.expired_at
-        if expected.cancelled:
-            assert times == []
-        else:
-            assert len(times) == 1
-            assert times[0] >= expected.deadline - early(make) - ROUNDING
-            latest = expected.deadline + RESOLUTION
-            for begin, end in holds:
-                # A hold may follow right behind another.
-                if begin <= latest:
-                    latest = max(latest, end)
-            assert times[0] <= latest + ROUNDING
-    deadlines = {expected.entry: expected.deadline for expected in every}
-    order = [deadlines[entry] for entry in log]
-    assert all(b >= a - RESOLUTION - early(make) - ROUNDING for a, b in pairwise(order))
+    early = (RESOLUTION if alternative_type is SystemTimer else 0.0) + ROUNDING
+    for number, deadline in enumerate(deadlines):
+        if deadline is None:
+            assert number not in tally.times
+            continue
+        (expired,) = tally.times[number]
+        latest = deadline + RESOLUTION
+        for begin, end in holds:
+            # A hold may follow right behind another.
+            if begin <= latest:
+                latest = max(latest, end)
+        assert deadline - early <= expired <= latest + ROUNDING
+    order = [deadlines[number] or 0.0 for number in tally.times]
+    assert all(b >= a - RESOLUTION - early for a, b in pairwise(order))
 
 
-async def test_an_entry_may_add_cancel_and_renew_others_when_it_expires(
-    make: MakeTimer, virtual_time: VirtualTimeLoop
+@each_timer
+async def test_a_renewed_timeout_counts_from_then_and_what_is_left_at_the_end_does_not_expire(
+    alternative_type: type[TimerAlternative], virtual_time: VirtualTimeLoop
 ) -> None:
-    async with make(Tally()) as timer:
-        added, cancelled, renewed = (Recorded(virtual_time) for _ in range(3))
-
-        def interfere() -> None:
-            timer.add(added, 0.02)
-            timer.cancel(cancelled)
-            timer.cancel(renewed)
-            timer.add(renewed, 0.05)
-
-        timer.add(Recorded(virtual_time, action=interfere), 0.01)
-        # Due at the same time, and found due together with it.
-        timer.add(cancelled, 0.01)
-        timer.add(renewed, 0.01)
+    tally = RecordingTally()
+    tasks = asyncio.all_tasks()
+    async with alternative_type(tally) as sessions:
+        sessions.add_all([0.5] * 100 + [60.0, 0.5])
+        await asyncio.sleep(0)
+        sessions.cancel_all([101])
+        for beat in range(10):
+            await asyncio.sleep(0.4)
+            sessions.renew_all(range(beat * 10, 100), 0.5)
         await asyncio.sleep(1.0)
-        assert added.expired_at == [pytest.approx(0.03)]
-        assert cancelled.expired_at == []
-        assert renewed.expired_at == [pytest.approx(0.06)]
-
-
-async def test_nothing_is_armed_after_close(make: MakeTimer, virtual_time: VirtualTimeLoop) -> None:
-    entries = [Recorded(virtual_time) for _ in range(10)]
-    async with make(Tally()) as timer:
-        for number, entry in enumerate(entries):
-            timer.add(entry, 0.1 + number)
-        await asyncio.sleep(0.5)
-        if make is CallAt:
-            # It does not know its entries.
-            for entry in entries:
-                timer.cancel(entry)
     await asyncio.sleep(0)
     assert virtual_time.idle_for() is None
-    assert [len(entry.expired_at) for entry in entries] == [1] + [0] * 9
-
-
-async def test_after_a_stall_all_due_entries_expire_in_order(
-    make: MakeTimer, virtual_time: VirtualTimeLoop
-) -> None:
-    log: list[Recorded] = []
-    entries = [Recorded(virtual_time, log) for _ in range(100)]
-    async with make(Tally()) as timer:
-        # The latest first, and 10 of them in each bucket of Kafka's second level.
-        for number, entry in reversed(list(enumerate(entries))):
-            timer.add(entry, 0.1 + number * 0.002)
-        virtual_time.jump(10.0)
-        await asyncio.sleep(0.001)
-        assert log == entries
-        assert len(timer) == 0
+    # Once, at its time or up to a millisecond later; or earlier, with Kafka's.
+    expected = {number: 0.9 + 0.4 * (number // 10) for number in range(100)}
+    assert tally.times == {number: [pytest.approx(at, abs=0.0011)] for number, at in expected.items()}
+    assert asyncio.all_tasks() == tasks

@@ -22,12 +22,6 @@ from benchmarks.harness.benchmark import (
     benchmark,
     percentiles,
 )
-from benchmarks.harness.report import (
-    growths,
-    ratios_by_section,
-    ratios_to_smallest,
-    split_size,
-)
 
 
 def never() -> Sample:
@@ -146,45 +140,3 @@ def test_purgatory_is_measured_in_each_build_where_the_build_matters() -> None:
     assert list(Setting().case("tasks", "purgatory", never, interpreted=False)) == both[:1]
     assert list(Setting(builds=("interpreted",)).case("tasks", "purgatory", never)) == both[1:]
     assert list(Setting().case("tasks", "a list", never)) == [Case("tasks", "a list", never)]
-
-
-@pytest.mark.parametrize(
-    ("text", "split"),
-    [
-        ("callbacks, N = 10,000", ("callbacks", 10_000)),
-        ("callbacks, N = 10,000, collector off", ("callbacks, collector off", 10_000)),
-        ("n = 1,000,000", ("", 1_000_000)),
-        ("n waits on n / 1,000 keys", ("n waits on n / 1,000 keys", None)),
-        ("run = 5", ("run = 5", None)),
-    ],
-)
-def test_a_heading_is_split_from_its_n(text: str, split: tuple[str, int | None]) -> None:
-    assert split_size(text) == split
-
-
-def test_lines_of_growth_are_over_sections_or_columns_that_differ_only_in_their_n() -> None:
-    sections = result(
-        {
-            ("callbacks, N = 1,000", "purgatory"): [{"us": 4.0}, {"us": 5.0}],
-            ("callbacks, N = 1,000", "heap"): [{"us": 8.0}],
-            ("callbacks, N = 100", "purgatory"): [{"us": 2.0}, {"us": 4.0}],
-            ("tasks, N = 100", "purgatory"): [{"us": 20.0}],
-        }
-    )
-    found = growths(sections, sections.tables[0].columns[:1], lambda row, _: row.section)
-    assert list(found) == ["callbacks"]
-    assert found["callbacks"]["purgatory"] == {100: [2.0, 4.0], 1_000: [4.0, 5.0]}
-    assert ratios_to_smallest(found["callbacks"]["purgatory"], 1_000) == [2.0, 1.25]
-    columns = result(
-        {PURGATORY: [{"us_10": 2.0, "us_20": 4.0}]}, Column("us_20", "n = 20"), Column("us_10", "n = 10")
-    )
-    found = growths(columns, columns.tables[0].columns, lambda _, column: column.heading)
-    assert found == {"": {"purgatory": {10: [2.0], 20: [4.0]}}}
-
-
-def test_a_chart_has_the_sections_with_something_to_compare() -> None:
-    made = result(
-        {("on", "purgatory"): [{"us": 2.0}], ("on", "a"): [{"us": 3.0}], ("off", "a"): [{"us": 1.0}]}
-    )
-    ratios = ratios_by_section(made, made.tables[0])
-    assert ratios == {"on": {"purgatory": [1.0], "a": [1.5]}}

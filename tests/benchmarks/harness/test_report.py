@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,39 +14,29 @@ import pytest
 
 from benchmarks import command
 from benchmarks.harness import record
-from benchmarks.harness.benchmark import Result, Row, Setting, Table
-from benchmarks.harness.processes import COMPILED, ROOT, environment
+from benchmarks.harness.benchmark import Setting
+from benchmarks.harness.processes import COMPILED, ROOT, environment, processor_seconds
 from benchmarks.harness.report import main, site
-from benchmarks.suites.load import COLUMNS, GENERATOR
 from tests.benchmarks.harness.test_figures import MEASURED
 
 PUBLISHED = ROOT / "docs" / "benchmarks"
 RUNS = sorted((PUBLISHED / "runs").glob("*.json"))
 
 
-def load_test() -> Result:
-    samples = [{"achieved": 500.0, "behind_ms": 900.0, "sent": 100}]
-    rows = [Row(name, "1,000", None, samples) for name in ("purgatory", GENERATOR)]
-    return Result("load", "p50/p75 20/60 ms", "Half of them.", [Table("p50/p75", COLUMNS)], rows)
-
-
 @pytest.mark.slow
 def test_a_run_is_read_as_it_was_written_and_every_page_is_linked(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     written = record.new_run(Setting("uvloop", ["compiled"], full=True), 2)
-    written.benchmarks += [MEASURED, load_test()]
+    written.benchmarks.append(MEASURED)
     written.write(file)
     run = record.read(file)
-    result, load = run.benchmarks
+    (result,) = run.benchmarks
     assert result == replace(MEASURED, tables=result.tables)
     assert result.tables == MEASURED.tables
-    assert load == replace(load_test(), tables=load.tables)
     files = site({file: run})
-    pages = ["uvloop/load-p50-p75-20-60-ms.svg", "uvloop/load.md"]
-    assert sorted(files) == ["README.md", "uvloop/cost-us.svg", "uvloop/cost.md", *pages]
-    links = set(re.findall(r"\]\(([^)\s]+)\)", files["README.md"]))
-    assert links == {"uvloop/cost.md", "uvloop/load.md"}
-    again = "python -m benchmarks suite load --only cost --full --seconds 1 --loop uvloop"
+    assert sorted(files) == ["README.md", "uvloop/cost.md"]
+    assert re.findall(r"\]\(([^)\s]+)\)", files["README.md"]) == ["uvloop/cost.md"]
+    again = "python -m benchmarks suite --only cost --full --seconds 1 --loop uvloop"
     assert again in files["README.md"]
 
 
@@ -70,8 +64,6 @@ def test_the_same_benchmark_in_two_runs_is_refused() -> None:
 
 
 @pytest.mark.slow
-# To draw them takes half a minute.
-@pytest.mark.long
 def test_the_kept_runs_give_the_published_pages_byte_for_byte(tmp_path: Path) -> None:
     main([*map(str, RUNS), "--into", str(tmp_path)])
     drawn = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -89,3 +81,20 @@ def test_a_process_imports_the_build_that_it_measures(
     variables = environment("compiled" if build == "compiled" else "interpreted")
     assert variables["PYTHONPATH"].split(":")[: len(first) + 1] == [*map(str, first), "/elsewhere"]
     assert variables["PYTHONSAFEPATH"] == "1"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has this clock")
+def test_the_processor_time_of_threads_that_have_ended_counts() -> None:
+    used = 0.0
+
+    def work() -> None:
+        nonlocal used
+        while used < 0.02:
+            used = time.thread_time()
+
+    before = processor_seconds(os.getpid())
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert processor_seconds(os.getpid()) - before >= 0.02

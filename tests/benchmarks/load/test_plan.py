@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
-from benchmarks.suites.load import DISTRIBUTIONS, Distribution, Plan
+from benchmarks.suites.load.plan import LONG, SHORT, Distribution, Plan
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
+@pytest.mark.parametrize("distribution", [SHORT, LONG], ids=str)
 def test_the_times_drawn_have_the_median_and_the_third_quartile_asked_for(distribution: Distribution) -> None:
     plan = Plan.draw(replace(distribution, timeout_ms=math.inf), 20_000, 1.0)
     drawn = zip(plan.completions, plan.completing, strict=False)
@@ -22,7 +21,7 @@ def test_the_times_drawn_have_the_median_and_the_third_quartile_asked_for(distri
     assert third == pytest.approx(distribution.p75_ms / 1e3, rel=0.05)
 
 
-@pytest.mark.parametrize(("distribution", "part"), list(zip(DISTRIBUTIONS, (0.92, 0.5), strict=True)))
+@pytest.mark.parametrize(("distribution", "part"), [(SHORT, 0.92), (LONG, 0.5)])
 def test_as_many_complete_as_are_drawn_sooner_than_the_timeout(
     distribution: Distribution, part: float
 ) -> None:
@@ -31,20 +30,15 @@ def test_as_many_complete_as_are_drawn_sooner_than_the_timeout(
     assert len(plan.completing) == sum(plan.completes)
 
 
-def test_requests_arrive_at_the_rate_whatever_the_time_since_the_last() -> None:
-    plan = Plan.draw(DISTRIBUTIONS[0], 10_000, 2.0)
-    arrivals = plan.arrivals[:-1]
-    assert len(plan) == len(arrivals) == pytest.approx(20_000, rel=0.02)
-    assert arrivals[0] > 0
-    assert arrivals[-1] < 2.0
-    gaps = [later - earlier for earlier, later in pairwise(arrivals)]
-    # The deviation of an exponential distribution is its mean.
-    assert statistics.stdev(gaps) == pytest.approx(1e-4, rel=0.03)
+def test_requests_arrive_at_the_rate() -> None:
+    plan = Plan.draw(SHORT, 10_000, 2.0)
+    assert len(plan) == pytest.approx(20_000, rel=0.02)
+    assert 0 < plan.arrivals[0] < plan.arrivals[-2] < 2.0
 
 
 @pytest.mark.parametrize("sent", [1, 17, 500])
 def test_the_tail_lasts_from_the_last_arrival_to_the_last_end(sent: int) -> None:
-    plan = Plan.draw(DISTRIBUTIONS[1], 5_000, 0.2)
+    plan = Plan.draw(LONG, 5_000, 0.2)
     ends = {request: plan.arrivals[request] + plan.timeout for request in range(sent)}
     ends |= {r: when for when, r in zip(plan.completions, plan.completing, strict=False) if r < sent}
     assert plan.tail(sent) == max(ends.values()) - plan.arrivals[sent - 1]

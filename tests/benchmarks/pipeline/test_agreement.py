@@ -85,49 +85,6 @@ def rows(tables: Path, name: str) -> Rows:
     return sorted(found, key=lambda row: [str(value) for value in row.values()])
 
 
-def test_minutes_are_those_in_which_operations_ended(tables: Path) -> None:
-    first, second = rows(tables, "minutes")
-    assert (first["minute"], first["operations"], first["completed"], first["expired"]) == (MINUTE, 2, 2, 0)
-    assert (first["wait_p50_us"], first["lateness_p99_us"], first["tries_per_operation"]) == (25e6, None, 2)
-    assert (second["minute"], second["expired"], second["lateness_p99_us"]) == (MINUTE + 1, 1, 5)
-
-
-def test_pending_is_swept(tables: Path) -> None:
-    first, second = rows(tables, "pending")
-    # Two for ten seconds, three for twenty, and one from then on.
-    mean = (2 * 10 + 3 * 20 + 1 * 30) / 60
-    assert (first["pending_max"], first["pending_mean"], first["pending_last"]) == (3, pytest.approx(mean), 1)
-    # The last one ends as this minute begins.
-    assert (second["pending_max"], second["pending_mean"], second["pending_last"]) == (0, 0, 0)
-
-
-def test_keys_are_ranked_by_each_measure_and_count_once_for_an_operation(tables: Path) -> None:
-    found = {
-        (row["by"], row["rank"]): (row["key"], row["operations"], row["waited_us"], row["wasted_tries"])
-        for row in rows(tables, "hottest_keys")
-    }
-    k, other = ("k", 3, 110_000_000, 7), ("other", 1, 30_000_000, 1)
-    assert found == {
-        (by, rank): key
-        for by in ("operations", "waited_us", "wasted_tries")
-        for rank, key in ((1, k), (2, other))
-    }
-
-
-def test_fan_out_is_what_checks_tried(tables: Path) -> None:
-    (row,) = rows(tables, "fan_out")
-    assert row == {
-        "minute": MINUTE,
-        "purgatory": "fetch",
-        "checks": 2,
-        "tried": 5,
-        "completed": 1,
-        "tried_p50": 2.5,
-        "tried_p99": pytest.approx(3.97),
-        "tried_max": 4,
-    }
-
-
 def as_of_the_pipeline(tables: Path, summaries: Path, **changed: Any) -> Path:
     """The same, with timestamps for minutes, marks for gaps, and something changed in the first minute."""
     for name in TABLES:

@@ -1,65 +1,89 @@
-"""The service in the test's own process, and in a process of its own for the slow tests."""
+"""Workers of the service on the test's loop, and the service in processes of its own."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Final
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 
 import httpx
 import pytest
 import pytest_asyncio
 
 from examples.longpoll.application import application
-from examples.longpoll.limits import Limits
+from examples.longpoll.memory_store import MemoryStore
 from examples.longpoll.service import Service
+from examples.longpoll.store import Store, StoreUnavailable
+from purgatory.testing import VirtualTimeLoop
 from tests.browser import browser as browser
 from tests.examples.longpoll.process import ServiceProcess, service_process
 
-StartService = Callable[..., AbstractContextManager[ServiceProcess]]
 
-SLOW_FIXTURES: Final = {"start_service", "socket_server", "browser"}
+class FaultyStore(MemoryStore):
+    """A store that several workers share. It cannot be reached while it is `away`."""
+
+    away = False
+
+    async def online(self) -> list[str]:
+        self._reach()
+        return list(await super().online())
+
+    async def append(self, topic: str, record: bytes) -> int:
+        self._reach()
+        return await super().append(topic, record)
+
+    def _reach(self) -> None:
+        if self.away:
+            raise StoreUnavailable("it is away")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test here that needs a server or a browser as slow."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(here) and SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.slow)
+class Worker:
+    """A worker of the service, and a client that reaches no other."""
+
+    def __init__(self, store: Store) -> None:
+        self.service = Service(store)
+        transport = httpx.ASGITransport(application(self.service))
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
+
+    async def say(self, topic: str, *texts: str) -> None:
+        for text in texts:
+            answer = await self.client.post(f"/topics/{topic}", json={"name": "ada", "text": text})
+            assert answer.status_code == 201
+
+    async def poll(self, url: str) -> asyncio.Task[httpx.Response]:
+        """Send a request, and return when it waits, and all that it waits for has been looked at."""
+        pending = self.service.polls.statistics().pending
+        task = asyncio.create_task(self.client.get(url))
+        for _ in range(1_000):
+            await asyncio.sleep(0.01)
+            looked = not self.service.relay.statistics().waiting
+            if looked and self.service.polls.statistics().pending == pending + 1:
+                return task
+        raise AssertionError(task)
+
+
+@pytest_asyncio.fixture
+async def store(virtual_time: VirtualTimeLoop) -> FaultyStore:
+    return FaultyStore()
+
+
+@pytest_asyncio.fixture
+async def workers(store: FaultyStore) -> AsyncIterator[tuple[Worker, Worker]]:
+    async with AsyncExitStack() as stack:
+        pair = Worker(store), Worker(store)
+        for worker in pair:
+            await stack.enter_async_context(worker.service.running())
+            await stack.enter_async_context(worker.client)
+        yield pair
 
 
 @pytest.fixture
-def limits() -> Limits:
-    """Limits that are small enough to be reached."""
-    return Limits(pending=5, wait=60, topics=2, record_bytes=64, log_records=4, answer_records=3, sessions=3)
-
-
-@pytest_asyncio.fixture
-async def service(limits: Limits) -> AsyncIterator[Service]:
-    service = Service(limits)
-    async with service.running():
-        yield service
-
-
-@pytest_asyncio.fixture
-async def client(service: Service) -> AsyncIterator[httpx.AsyncClient]:
-    """A client that calls the application without a network."""
-    transport = httpx.ASGITransport(application(service))
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        yield client
+def worker(workers: tuple[Worker, Worker]) -> Worker:
+    return workers[0]
 
 
 @pytest.fixture(scope="session")
-def start_service() -> StartService:
-    """Starts the service in a process of its own, for a test that needs options or ends it."""
-    return service_process
-
-
-@pytest.fixture(scope="session")
-def running_service(start_service: StartService) -> Iterator[ServiceProcess]:
+def running_service() -> Iterator[ServiceProcess]:
     """One service for all tests that leave it as it is."""
-    with start_service("--session-timeout", "60") as service:
+    with service_process() as service:
         yield service

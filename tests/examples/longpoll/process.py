@@ -1,4 +1,4 @@
-"""The service in a process of its own, as its users run it."""
+"""The service in processes of its own, as its users run it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import httpx
 
@@ -25,53 +24,45 @@ class ServiceProcess:
     process: subprocess.Popen[str]
     url: str
 
-    @property
-    def port(self) -> int:
-        return cast(int, httpx.URL(self.url).port)
+    def until_pending(self, polls: int, workers: int) -> list[int]:
+        """Wait until `workers` processes have so many polls together, and return the ids of the processes.
 
-    @property
-    def memory(self) -> int:
-        """The bytes of the process that are resident now."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        resident = re.search(r"VmRSS:\s+(\d+) kB", status)
-        assert resident is not None
-        return int(resident[1]) * 1024
-
-    def pending(self, purgatory: str) -> int:
-        return self._metric(rf'purgatory_pending\w*{{purgatory="{purgatory}"}}')
-
-    def finished(self, purgatory: str, outcome: str) -> int:
-        return self._metric(rf'purgatory_operations_total{{outcome="{outcome}",purgatory="{purgatory}"}}')
-
-    def _metric(self, series: str) -> int:
-        metrics = httpx.get(f"{self.url}/metrics", timeout=30).text
-        value = re.search(rf"^{series} (\d+)", metrics, re.MULTILINE)
-        assert value is not None, metrics
-        return int(value[1])
-
-    def until(self, condition: Callable[[], object], seconds: float = 60.0) -> None:
-        """Wait for a condition that has to become true; the limit is for a hang alone."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "the condition did not become true"
-            time.sleep(0.02)
+        The limit is for a hang alone.
+        """
+        deadline = time.monotonic() + 240
+        # By the process that has answered.
+        pending: dict[int, int] = {}
+        while len(pending) < workers or sum(pending.values()) != polls:
+            assert time.monotonic() < deadline, pending
+            # Each request has a connection of its own, which any of the processes may accept.
+            try:
+                answer = httpx.get(f"{self.url}/dashboard/data", timeout=60).json()
+            except httpx.ConnectError:
+                # They are still starting.
+                time.sleep(0.1)
+            else:
+                pending[answer["process"]["pid"]] = answer["statistics"]["pending"]
+        return list(pending)
 
 
 @contextmanager
 def service_process(*arguments: str) -> Iterator[ServiceProcess]:
-    """Run the service on a free port with these arguments. It is killed at the end if it still runs."""
+    """Run the service on a free port with these arguments. It is stopped at the end if it still runs."""
     command = [sys.executable, "-m", "examples.longpoll", "--port", "0", *arguments]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
+        assert process.stdout is not None
         try:
-            assert process.stdout is not None
-            first = process.stdout.readline() + process.stdout.readline()
-            address = re.search(r"http://[^/\s]+", first)
-            assert address is not None, first + process.stdout.read()
-            yield ServiceProcess(process, address[0])
+            printed = ""
+            while (address := re.search(r"running on (http://\S+)", printed)) is None:
+                line = process.stdout.readline()
+                assert line, printed
+                printed += line
+            yield ServiceProcess(process, address[1])
         finally:
-            process.kill()
+            # Killed, it would leave its workers behind.
+            process.terminate()
         # Empty if the test has read it.
         assert "Traceback" not in process.stdout.read()

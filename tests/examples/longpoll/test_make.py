@@ -25,5 +25,5 @@ def test_make_serve_installs_what_the_service_needs_and_says_so(tmp_path: Path) 
     ]
     assert {line.partition("pyproject.toml ")[2] for line in installs} == {
         "--group build",
-        "--extra metrics --extra postgres --extra redis --extra uvloop --extra web --group longpoll",
+        "--extra postgres --extra uvloop --extra web --group longpoll",
     }

@@ -1,4 +1,4 @@
-"""A heartbeat makes its sender online, silence ends that, and a poll is answered by either change."""
+"""People who send heartbeats are online, and polls hear who comes and goes."""
 
 from __future__ import annotations
 
@@ -7,77 +7,88 @@ import asyncio
 import httpx
 import pytest
 
-from examples.longpoll.service import Service
+from examples.longpoll.presence import People
+from examples.longpoll.store import SESSION_TIMEOUT
 from purgatory.testing import VirtualTimeLoop
+from tests.examples.longpoll.conftest import FaultyStore, Worker
 
 
-async def online(client: httpx.AsyncClient) -> list[str]:
-    names: list[str] = (await client.get("/presence")).json()["online"]
+async def people(worker: Worker) -> tuple[list[str], str]:
+    answer = (await worker.client.get("/topics/t?people=")).json()["people"]
+    return answer["names"], answer["version"]
+
+
+async def hears(poll: asyncio.Task[httpx.Response]) -> list[str]:
+    names: list[str] = (await poll).json()["people"]["names"]
     return names
 
 
-async def test_heartbeats_keep_a_session_alive(
-    virtual_time: VirtualTimeLoop, client: httpx.AsyncClient, service: Service
+async def test_who_comes_and_goes_is_heard_in_every_worker(
+    workers: tuple[Worker, Worker], virtual_time: VirtualTimeLoop
 ) -> None:
-    assert (await client.post("/presence/ada")).json() == {"name": "ada", "timeout": 15.0}
-    await client.post("/presence/bob")
-    for _ in range(10):
-        await asyncio.sleep(10)
-        await client.post("/presence/ada")
-    assert await online(client) == ["ada"]
-    assert service.sessions.statistics().pending == 1
-    await asyncio.sleep(15.1)
-    assert await online(client) == []
-
-
-async def test_the_next_change_answers_a_poll(
-    virtual_time: VirtualTimeLoop, client: httpx.AsyncClient
-) -> None:
-    await client.post("/presence/ada")
-    version = (await client.get("/presence")).json()["version"]
-    poll = asyncio.create_task(client.get(f"/presence?wait=60&version={version}"))
-    # The heartbeat of somebody who is online is no change; the end of the session is one.
-    await asyncio.sleep(10)
-    await client.post("/presence/ada")
-    answer = await poll
-    assert answer.json()["online"] == []
-    assert virtual_time.time() == pytest.approx(25, abs=0.01)
-
-
-async def test_without_a_change_a_poll_gets_the_same_answer_after_its_wait(
-    virtual_time: VirtualTimeLoop, client: httpx.AsyncClient
-) -> None:
-    first = await client.get("/presence?wait=60")
+    first, second = workers
+    for act, expected in ((first.client.post, ["ada"]), (first.client.delete, [])):
+        _, version = await people(second)
+        polls = [await worker.poll(f"/topics/t?people={version}&wait=20") for worker in workers]
+        assert (await act("/presence/ada")).is_success
+        assert [await hears(poll) for poll in polls] == [expected, expected]
     assert virtual_time.time() < 1
-    again = await client.get("/presence", params={"wait": 5, "version": first.json()["version"]})
-    assert (again.status_code, again.json()) == (200, first.json())
-    known = {"If-None-Match": first.headers["ETag"]}
-    assert (await client.get("/presence?wait=5", headers=known)).status_code == 304
-    assert virtual_time.time() == pytest.approx(10, abs=0.01)
 
 
-async def test_leaving_makes_offline_at_once(client: httpx.AsyncClient, service: Service) -> None:
-    await client.post("/presence/ada")
-    for _ in range(2):
-        assert (await client.delete("/presence/ada")).status_code == 204
-    assert await online(client) == []
-    assert service.sessions.statistics().pending == 0
+async def test_a_client_that_knows_who_is_online_hears_of_records_alone(worker: Worker) -> None:
+    await worker.client.post("/presence/ada")
+    _, version = await people(worker)
+    poll = await worker.poll(f"/topics/t?people={version}&wait=20")
+    # It is no news that somebody is still online.
+    await worker.client.post("/presence/ada")
+    await worker.say("t", "news")
+    answer = (await poll).json()
+    assert (answer["people"], len(answer["records"])) == (None, 1)
+    unasked = await worker.client.get("/topics/t")
+    assert unasked.json()["people"] is None
 
 
-async def test_a_name_may_have_letters_of_any_script_and_up_to_32_characters(
-    client: httpx.AsyncClient,
+async def test_a_session_lasts_for_its_timeout_after_the_last_heartbeat(
+    workers: tuple[Worker, Worker], virtual_time: VirtualTimeLoop
 ) -> None:
-    assert (await client.post("/presence/Zoë O'Neill-2")).status_code == 200
-    for name in ("%00", "x" * 33, "<b>", "a%0Ab", "-"):
-        assert (await client.post(f"/presence/{name}")).status_code == 422
-    assert await online(client) == ["Zoë O'Neill-2"]
+    # Any worker may get the next heartbeat.
+    for number in range(10):
+        assert (await workers[number % 2].client.post("/presence/ada")).json() == SESSION_TIMEOUT
+        last = virtual_time.time()
+        await asyncio.sleep(SESSION_TIMEOUT * 0.75)
+        assert (await people(workers[0]))[0] == ["ada"]
+    names, version = await people(workers[0])
+    poll = await workers[0].poll(f"/topics/t?people={version}&wait=25")
+    assert (names, await hears(poll)) == (["ada"], [])
+    assert virtual_time.time() == pytest.approx(last + SESSION_TIMEOUT, abs=0.1)
 
 
-async def test_one_session_too_many_is_a_503(client: httpx.AsyncClient) -> None:
-    for name in ("a", "b", "c"):
-        assert (await client.post(f"/presence/{name}")).status_code == 200
-    refused = await client.post("/presence/d")
+async def test_somebody_whose_worker_has_died_is_missed_soon_after_the_session(
+    worker: Worker, store: FaultyStore, virtual_time: VirtualTimeLoop
+) -> None:
+    # A worker that is gone signals nothing.
+    await store.heartbeat("ada")
+    version = (await people(worker))[1]
+    while (await worker.client.get(f"/topics/t?people={version}&wait=25")).json()["people"] is None:
+        pass
+    assert SESSION_TIMEOUT <= virtual_time.time() <= SESSION_TIMEOUT + 31
+
+
+async def test_one_session_too_many_is_a_503_until_one_ends(worker: Worker) -> None:
+    for number in range(1_000):
+        await worker.service.presence.heartbeat(f"p{number}")
+    refused = await worker.client.post("/presence/more")
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
-    # Heartbeats of the others still work.
-    assert (await client.post("/presence/a")).status_code == 200
-    assert await online(client) == ["a", "b", "c"]
+    await worker.client.delete("/presence/p0")
+    assert (await worker.client.post("/presence/more")).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["", "%00", " ada", "a" * 33, "%ed%a0%80", "<b>"])
+async def test_a_name_that_is_none_is_refused(worker: Worker, name: str) -> None:
+    assert (await worker.client.post(f"/presence/{name}")).status_code in (404, 405, 422)
+
+
+def test_the_version_is_the_same_in_all_workers_for_the_same_names_alone() -> None:
+    assert People.of(["b", "a"]) == People.of(["a", "b"])
+    versions = {People.of(names).version for names in ([], ["a"], ["b"], ["a", "b"], ["a b"])}
+    assert len(versions) == 5

@@ -126,6 +126,13 @@ def test_a_topic_name_is_unique_until_the_topic_is_deleted(three: Controller) ->
     assert three.create_topic(NewTopic("events")).topic_id != first.topic_id
 
 
+@pytest.mark.parametrize(("first", "second"), [("q.r", "q_r"), ("q_r", "q.r"), ("a.b_c", "a_b.c")])
+def test_topics_differ_in_more_than_dots_and_underscores(three: Controller, first: str, second: str) -> None:
+    three.create_topic(NewTopic(first))
+    assert refusal(three, NewTopic(second)) is ErrorCode.INVALID_TOPIC_EXCEPTION
+    three.create_topic(NewTopic(second + "_"))
+
+
 def test_a_plan_changes_nothing(three: Controller) -> None:
     before = three.image
     planned = three.plan_topic(NewTopic("events", 2, 2))

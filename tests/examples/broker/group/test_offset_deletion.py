@@ -53,6 +53,7 @@ async def test_a_group_without_any_offset_left_is_gone(coordinator: GroupCoordin
     await Client(coordinator).commit(ONE, 7)
     await coordinator.delete_offsets(GROUP, [ONE])
     assert await refusal(coordinator) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert await refusal(coordinator, "") is ErrorCode.INVALID_GROUP_ID
     assert coordinator.list_groups() == []
 
 

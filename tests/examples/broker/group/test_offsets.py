@@ -103,7 +103,7 @@ async def test_metadata_that_is_too_large_is_refused_for_its_own_partition_only(
     coordinator: GroupCoordinator,
 ) -> None:
     request = CommitRequest(
-        GROUP, {ONE: CommittedOffset(7, metadata="x" * 4096), TWO: CommittedOffset(8, metadata="x" * 4097)}
+        GROUP, {ONE: CommittedOffset(7, metadata="ü" * 4096), TWO: CommittedOffset(8, metadata="x" * 4097)}
     )
     assert await coordinator.commit_offsets(request) == {
         ONE: ErrorCode.NONE,
@@ -143,7 +143,7 @@ async def test_a_generation_of_a_group_that_does_not_exist_cannot_commit(
 ) -> None:
     client = Client(coordinator)
     client.generation_id = 3
-    assert await refusal(client) is ErrorCode.ILLEGAL_GENERATION
+    assert await refusal(client) is ErrorCode.GROUP_ID_NOT_FOUND
     assert coordinator.list_groups() == []
 
 

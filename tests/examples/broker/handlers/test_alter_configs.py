@@ -119,11 +119,11 @@ async def test_only_a_list_can_be_appended_to(virtual_time: VirtualTimeLoop) -> 
     [
         (changing(("segment.bytes", SET, "1")), ErrorCode.invalid_config),
         (changing(("no.such.setting", SET, "1")), ErrorCode.invalid_config),
-        (changing(("no.such.setting", DELETE, None)), ErrorCode.invalid_config),
         (changing(("segment.bytes", SET, None)), ErrorCode.invalid_request),
         (changing(("segment.bytes", 4, "500")), ErrorCode.invalid_request),
         (changing(("segment.bytes", SET, "500"), ("segment.bytes", DELETE, None)), ErrorCode.invalid_request),
         (changing(name="missing"), ErrorCode.unknown_topic_or_partition),
+        (changing(name="not/a/name"), ErrorCode.invalid_topic_exception),
         (changing(name=OFFSETS_TOPIC), ErrorCode.invalid_topic_exception),
         (changing(("log.segment.bytes", SET, "500"), name="0", kind=BROKER), ErrorCode.invalid_request),
         (changing(kind=GROUP), ErrorCode.invalid_request),
@@ -153,21 +153,28 @@ async def test_an_error_is_the_answer_of_its_own_resource(virtual_time: VirtualT
         assert (config(cluster).retention_bytes, config(cluster, "twice").retention_bytes) == (1000, -1)
 
 
-async def test_the_last_of_two_replacements_counts(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_setting_that_is_not_known_can_be_deleted(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        await cluster.admins[0].create_topics([NewTopic("events")], 5)
+        assert await change(cluster, changing(("no.such.setting", DELETE, None))) == [ErrorCode.none]
+        assert config(cluster) == TopicConfig()
+
+
+async def test_a_setting_is_replaced_once(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         await cluster.admins[0].create_topics([NewTopic("events")], 5)
         configs = tuple(Replacement(name="retention.ms", value=value) for value in ("1000", "2000"))
         resource = Replaced(resource_type=i8(TOPIC), resource_name="events", configs=configs)
         request = AlterConfigsRequest(resources=(resource,), validate_only=False)
         (result,) = (await alter_configs(cluster.admins[0], CONTEXT, request)).responses
-        assert (result.error_code, config(cluster).retention_ms) == (ErrorCode.none, 2000)
+        assert (result.error_code, config(cluster)) == (ErrorCode.invalid_request, TopicConfig())
 
 
 async def test_what_cannot_be_replaced_is_refused(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         await cluster.admins[0].create_topics([NewTopic("events")], 5)
         before = cluster.controller.image
-        assert await replace(cluster, {"segment.bytes": None}) is ErrorCode.invalid_config
+        assert await replace(cluster, {"segment.bytes": None}) is ErrorCode.invalid_request
         assert await replace(cluster, {"cleanup.policy": "compact"}) is ErrorCode.invalid_config
         assert await replace(cluster, {}, "missing") is ErrorCode.unknown_topic_or_partition
         assert await replace(cluster, {}, "0", kind=BROKER) is ErrorCode.invalid_request

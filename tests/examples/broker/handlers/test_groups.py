@@ -33,7 +33,7 @@ from examples.broker.handlers.group_admin import delete_groups, describe_groups,
 from examples.broker.handlers.group_membership import heartbeat, join_group, leave_group, sync_group
 from examples.broker.handlers.group_offsets import offset_commit, offset_delete, offset_fetch
 from examples.broker.metadata import PartitionState
-from examples.broker.protocol.apis import JOIN_GROUP
+from examples.broker.protocol.apis import JOIN_GROUP, OFFSET_COMMIT, SYNC_GROUP
 from examples.broker.protocol.codec import RequestContext
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.group.group_client import MemoryLog, lead
@@ -114,7 +114,11 @@ async def stable(groups: GroupCoordinator) -> JoinGroupResponse:
 
 
 async def commit(
-    groups: GroupCoordinator, *offsets: int, group_id: GroupId = READERS, generation_id: int = -1
+    groups: GroupCoordinator,
+    *offsets: int,
+    group_id: GroupId = READERS,
+    generation_id: int = -1,
+    context: RequestContext = CONTEXT,
 ) -> OffsetCommitResponse:
     """Commit one offset for each partition."""
     partitions = tuple(
@@ -129,7 +133,7 @@ async def commit(
         member_id="",
         topics=(OffsetCommitRequestTopic(name=EVENTS, partitions=partitions),),
     )
-    return await offset_commit(groups, CACHE, CONTEXT, request)
+    return await offset_commit(groups, CACHE, context, request)
 
 
 async def test_a_member_joins_syncs_sends_heartbeats_and_leaves(groups: GroupCoordinator) -> None:
@@ -192,7 +196,14 @@ async def test_every_member_request_is_refused_by_a_broker_that_does_not_coordin
 ) -> None:
     refused = ErrorCode.not_coordinator
     assert (await join(groups, group_id=ELSEWHERE)).error_code is refused
-    syncing = SyncGroupRequest(group_id=ELSEWHERE, generation_id=i32(1), member_id="m", assignments=())
+    syncing = SyncGroupRequest(
+        group_id=ELSEWHERE,
+        generation_id=i32(1),
+        member_id="m",
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=(),
+    )
     assert (await sync_group(groups, CONTEXT, syncing)).error_code is refused
     beat = HeartbeatRequest(group_id=ELSEWHERE, generation_id=i32(1), member_id="m")
     assert (await heartbeat(groups, CONTEXT, beat)).error_code is refused
@@ -224,11 +235,25 @@ async def test_committed_offsets_are_fetched_by_partition_or_all_at_once(groups:
     assert [group.error_code for group in fetched.groups] == [ErrorCode.none] * 2
 
 
-async def test_a_commit_that_is_refused_is_refused_for_every_partition(groups: GroupCoordinator) -> None:
-    refused = await commit(groups, 7, 8, generation_id=3)
-    assert [partition.error_code for partition in refused.topics[0].partitions] == [
-        ErrorCode.illegal_generation
-    ] * 2
+@pytest.mark.parametrize(("version", "error"), [(8, "illegal_generation"), (9, "group_id_not_found")])
+async def test_a_commit_that_is_refused_is_refused_for_every_partition(
+    groups: GroupCoordinator, version: int, error: str
+) -> None:
+    context = replace(CONTEXT, api=OFFSET_COMMIT, version=version)
+    refused = await commit(groups, 7, 8, generation_id=3, context=context)
+    assert [partition.error_code.name for partition in refused.topics[0].partitions] == [error] * 2
+
+
+async def test_a_member_that_syncs_has_to_name_its_protocol(groups: GroupCoordinator) -> None:
+    joined = await stable(groups)
+    request = SyncGroupRequest(
+        group_id=READERS, generation_id=joined.generation_id, member_id=joined.member_id, assignments=()
+    )
+    answers = [
+        (await sync_group(groups, replace(CONTEXT, api=SYNC_GROUP, version=version), request)).error_code
+        for version in (4, 5)
+    ]
+    assert answers == [ErrorCode.none, ErrorCode.inconsistent_group_protocol]
 
 
 async def test_a_refused_offset_fetch_has_the_error_for_the_group_and_its_partitions(
@@ -274,7 +299,7 @@ async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator)
     groups.elected((groups.partition_for(READERS) + 1) % 50)
     loading = await list_groups(groups, CONTEXT, ListGroupsRequest())
     assert (loading.error_code, loading.groups) == (ErrorCode.coordinator_load_in_progress, ())
-    deletion = DeleteGroupsRequest(groups_names=(READERS,))
+    deletion = DeleteGroupsRequest(groups_names=(READERS, READERS))
     (result,) = (await delete_groups(groups, CONTEXT, deletion)).results
     assert result.error_code is ErrorCode.non_empty_group
     groups.leave(READERS, [groups.describe_group(READERS).members[0].identity])

@@ -88,7 +88,6 @@ async def producers(cluster: Cluster, index: int = 0) -> tuple[ErrorCode, set[tu
     (topic,) = (await describe_producers(cluster.broker, CONTEXT, request)).topics
     (partition,) = topic.partitions
     assert (topic.name, partition.partition_index) == (EVENTS, index)
-    assert (partition.error_message is None) == (partition.error_code is ErrorCode.none)
     assert all(
         (entry.coordinator_epoch, entry.current_txn_start_offset) == (-1, -1)
         for entry in partition.active_producers

@@ -68,6 +68,30 @@ async def test_offsets_are_found_by_time_and_at_both_ends(cluster: Cluster) -> N
     assert await offset(cluster, LATEST_TIERED) == (ErrorCode.none, -1, -1, -1)
 
 
+async def test_a_deleted_record_is_not_found_by_its_time(cluster: Cluster) -> None:
+    cluster.create(0, replicas=1)
+    await append(cluster, 1_000, 2_000, 3_000)
+    cluster.partition(events()).log.increment_log_start_offset(1)
+    assert await offset(cluster, 0) == (ErrorCode.none, 1, 2_000, 0)
+
+
+@pytest.mark.parametrize(("timestamp", "known_from"), [(-3, 7), (-4, 8), (-5, 9), (-6, 10)])
+async def test_a_special_time_is_served_from_its_version_on(
+    cluster: Cluster, timestamp: int, known_from: int
+) -> None:
+    cluster.create(0, replicas=1)
+    partition = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(timestamp))
+    topics = (ListOffsetsTopic(name=EVENTS, partitions=(partition,)),)
+    request = ListOffsetsRequest(replica_id=BrokerId(-1), isolation_level=i8(0), topics=topics)
+    errors = []
+    for version in (known_from - 1, known_from):
+        context = RequestContext(LIST_OFFSETS, version, 1, None, "here")
+        response = await list_offsets(cluster.broker, context, request)
+        errors.append(response.topics[0].partitions[0].error_code)
+    refused = ErrorCode.unsupported_version
+    assert errors == [refused, ErrorCode.none if known_from <= LIST_OFFSETS.max_version else refused]
+
+
 async def test_an_offset_has_the_leader_epoch_of_its_record(cluster: Cluster) -> None:
     (topic_partition,) = cluster.create(0, replicas=1)
     await append(cluster, 1_000)

@@ -162,8 +162,26 @@ async def test_describing_the_cluster_lists_its_live_brokers(
         assert response.error_code is ErrorCode.none
 
 
-async def test_controllers_cannot_be_described(virtual_time: VirtualTimeLoop) -> None:
+@pytest.mark.parametrize(
+    ("endpoint_type", "error"),
+    [(2, ErrorCode.mismatched_endpoint_type), (3, ErrorCode.unsupported_endpoint_type)],
+)
+async def test_controllers_cannot_be_described(
+    virtual_time: VirtualTimeLoop, endpoint_type: int, error: ErrorCode
+) -> None:
     async with ControlledCluster.running() as cluster:
-        request = DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=i8(2))
+        request = DescribeClusterRequest(
+            include_cluster_authorized_operations=False, endpoint_type=i8(endpoint_type)
+        )
         response = await describe_cluster(cluster.admins[0], CONTEXT, request)
-        assert (response.error_code, response.brokers) == (ErrorCode.unsupported_endpoint_type, ())
+        assert (response.error_code, response.brokers) == (error, ())
+
+
+async def test_a_topic_that_is_named_twice_is_answered_once(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        assert only(await ask(cluster, "events", "events", create=True)).name == "events"
+
+
+async def test_a_name_that_no_topic_can_have_is_invalid(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        assert only(await ask(cluster, "not/a/name")).error_code is ErrorCode.invalid_topic_exception

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from kio.records.readers import read_batch
 from kio.schema.errors import ErrorCode
+from kio.schema.fetch.v12.request import ForgottenTopic
 from kio.schema.fetch.v12.response import EpochEndOffset
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
@@ -19,7 +20,7 @@ from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.handlers.loopback_connection import Loopback
-from tests.examples.broker.handlers.record_requests import at, fetch, partitions, produce, produced
+from tests.examples.broker.handlers.record_requests import EVENTS, at, fetch, partitions, produce, produced
 from tests.examples.broker.leader_broker import CONFIG, Cluster, events, image_of
 from tests.examples.broker.wire_batches import wire_batch
 
@@ -55,7 +56,10 @@ async def test_a_topic_can_have_the_time_of_the_append_for_all_records(
         assert answer.log_append_time == datetime(2023, 11, 14, 22, 13, 20, 123_000, UTC)
     (partition,) = partitions(await Loopback(cluster.broker).request(FETCH, fetch(at(0))))
     (batch,) = WireRecordBatch.parse_all(partition.records or b"")
-    assert (batch.max_timestamp, list(batch.timestamps())) == (1_700_000_000_123, [(0, 1_700_000_000_123)])
+    assert (batch.max_timestamp, list(batch.timestamps())) == (
+        1_700_000_000_123,
+        [(0, 1_700_000_000_123), (1, 1_700_000_000_123)],
+    )
     assert [record.value for record in read_batch(batch.data, 0)[0].records] == [b"one", b"two"]
 
 
@@ -71,13 +75,14 @@ async def test_each_partition_has_its_own_answer(cluster: Cluster) -> None:
     good = wire_batch(b"one")
     assert await produced(cluster, produce((1, good), (0, good[:-1]), (5, good), (2, None))) == [
         (1, ErrorCode.none, 0),
-        (0, ErrorCode.corrupt_message, -1),
+        (0, ErrorCode.invalid_record, -1),
         (5, ErrorCode.unknown_topic_or_partition, -1),
-        (2, ErrorCode.corrupt_message, -1),
+        (2, ErrorCode.invalid_record, -1),
     ]
     one, five = partitions(await Loopback(cluster.broker).request(FETCH, fetch(at(0, 1), at(0, 5))))
     assert (one.error_code, one.records) == (ErrorCode.none, good)
     assert (five.error_code, five.high_watermark) == (ErrorCode.unknown_topic_or_partition, -1)
+    assert (one.aborted_transactions, five.aborted_transactions) == (None, ())
 
 
 async def test_a_partition_named_twice_is_refused_and_nothing_is_appended(cluster: Cluster) -> None:
@@ -126,6 +131,24 @@ async def test_a_fetch_waits_for_its_max_wait(cluster: Cluster, virtual_time: Vi
     (partition,) = partitions(await Loopback(cluster.broker).request(FETCH, fetch(at(0), max_wait=0.25)))
     assert partition.records == b""
     assert virtual_time.time() - began == pytest.approx(0.25, abs=0.002)
+
+
+async def test_a_session_ends_when_its_last_partition_is_forgotten(cluster: Cluster) -> None:
+    cluster.create(0, replicas=1)
+    broker = Loopback(cluster.broker)
+    opened = await broker.request(FETCH, fetch(at(0)))
+    forgotten = (ForgottenTopic(topic=EVENTS, partitions=(i32(0),)),)
+    last = replace(
+        fetch(),
+        session_id=opened.session_id,
+        session_epoch=i32(1),
+        topics=(),
+        forgotten_topics_data=forgotten,
+    )
+    assert opened.session_id > 0
+    assert (await broker.request(FETCH, last)).session_id == 0
+    again = await broker.request(FETCH, replace(last, session_epoch=i32(2)))
+    assert again.error_code is ErrorCode.fetch_session_id_not_found
 
 
 async def test_a_fetch_does_not_wait_for_more_bytes_than_a_response_may_have(

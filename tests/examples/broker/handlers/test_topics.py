@@ -83,7 +83,7 @@ async def test_validate_only_returns_the_same_and_creates_nothing(virtual_time: 
             "a": ErrorCode.none,
             "b": ErrorCode.invalid_replication_factor,
         }
-        assert (results["a"].num_partitions, results["a"].topic_id) == (4, None)
+        assert results["a"].num_partitions == 4
         assert cluster.controller.image.topics == {}
 
 
@@ -174,3 +174,10 @@ async def test_each_deleted_topic_is_answered(virtual_time: VirtualTimeLoop) -> 
         }
         assert list(cluster.controller.image.topics) == ["b"]
         assert await delete(cluster) == {}
+
+
+async def test_a_topic_that_is_named_twice_is_not_deleted(virtual_time: VirtualTimeLoop) -> None:
+    async with ControlledCluster.running() as cluster:
+        await create(cluster, topic("a"))
+        assert await delete(cluster, "a", "a") == {"a": ErrorCode.invalid_request}
+        assert list(cluster.controller.image.topics) == ["a"]

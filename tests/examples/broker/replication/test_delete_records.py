@@ -113,7 +113,7 @@ async def test_a_pending_deletion_is_answered_when_its_partition_has_another_lea
     cluster.delete(gone)
     assert await deletion == {
         moved: PartitionDeleted(ErrorCode.NOT_LEADER_OR_FOLLOWER),
-        gone: PartitionDeleted(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        gone: PartitionDeleted(ErrorCode.NOT_LEADER_OR_FOLLOWER),
     }
 
 

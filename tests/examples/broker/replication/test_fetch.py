@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from examples.broker.errors import ErrorCode
+from examples.broker.metadata import MetadataImage
 from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch
 from examples.broker.replication.produce import LEADER_ACK
 from examples.broker.topic_partition import TopicPartition
@@ -200,10 +201,17 @@ async def test_a_pending_fetch_is_answered_when_its_leader_is_in_another_epoch(c
     assert errors(await fetch) == [ErrorCode.FENCED_LEADER_EPOCH]
 
 
-async def test_a_pending_fetch_is_answered_when_a_partition_is_deleted(cluster: Cluster) -> None:
+async def test_a_pending_fetch_is_answered_when_its_replica_moves_away(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     fetch = await cluster.start(cluster.consume({events: 0}))
     cluster.delete(events)
+    assert errors(await fetch) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+async def test_a_pending_fetch_is_answered_when_its_topic_is_deleted(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    fetch = await cluster.start(cluster.consume({events: 0}))
+    cluster.broker.apply(MetadataImage(), [events])
     assert errors(await fetch) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 

@@ -70,7 +70,7 @@ def test_records_are_returned_once_there_are_min_bytes(client: Client, topic: Li
 def test_a_record_wakes_a_waiting_consumer(
     client: Client, topic: LiveTopic, acks: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The latency is printed. ``python -m benchmarks broker --only wake`` compares it."""
+    """The latency is printed."""
     with (
         arrivals_at(client, topic) as arrivals,
         Confluent().producer(topic.cluster.bootstrap_servers, ProducerSettings(acks)) as producer,
