@@ -27,9 +27,9 @@ from rich.console import Console
 from benchmarks.harness import tables
 from benchmarks.harness.benchmark import Result, Row, Sample, Setting, Table, spreads
 from benchmarks.harness.processes import ROOT, environment
-from purgatory.pipeline.session import spark_session
+from purgatory.pipeline.spark import Spark
 
-# The first only starts a session, which is a part of each other step.
+# The first only starts Spark, which is a part of each other step.
 START = "start"
 STEPS = ("generate", "compact", "summarize", "advise")
 # What DuckDB does, after the step that does the same.
@@ -53,6 +53,8 @@ COLUMNS = spreads(seconds="seconds", processor_seconds="CPU s", rss_mib="peak Mi
 LEFT = re.compile(r"Pause .*->(\d+)M\(")
 # For Spark and for DuckDB.
 THREADS = 2
+# Where Python keeps the bytecode of packages: pip compiles them, but a variable may forbid it.
+BYTECODE = {"PYTHONPYCACHEPREFIX": str(ROOT / "build" / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
 # The keys of each purgatory that are listed by each measure.
 HOTTEST = 20
 # The tables, with the columns that identify a row.
@@ -173,7 +175,7 @@ def results(samples: Samples, memory: str) -> Iterator[Result]:
     )
     steps = [Row(step, str(each), None, [samples[each][step]]) for step in STEPS for each in samples]
     both = [
-        Row("start of a session", "Spark", None, [costs[START] for costs in samples.values()]),
+        Row("start", "Spark", None, [costs[START] for costs in samples.values()]),
         *(
             Row(f"{journal} operations, {step}", name, None, [costs[own]])
             for journal, costs in samples.items()
@@ -228,7 +230,7 @@ def measured(*arguments: str) -> Sample:
     The memory is the most that all processes had at a time; what two of them share may count twice.
     Raises RuntimeError, with the output, when the program fails.
     """
-    command, env = [sys.executable, *arguments], environment("interpreted")
+    command, env = [sys.executable, *arguments], {**environment("interpreted"), **BYTECODE}
     with tempfile.TemporaryFile("w+") as output:
         began, reaped = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
         process = subprocess.Popen(
@@ -283,9 +285,9 @@ def _processes(session: int) -> Mapping[int, Sequence[str]]:
 
 
 def start() -> None:
-    """Start a session, as each step does, and run a job in it."""
-    with spark_session(f"local[{THREADS}]") as spark:
-        spark.sparkContext.parallelize(range(THREADS), THREADS).count()
+    """Start Spark, as each step does, and run a job on it."""
+    with Spark(f"local[{THREADS}]") as spark:
+        spark.context.parallelize(range(THREADS), THREADS).count()
 
 
 def compact(journal: str, clean: str, spill: str, memory: str) -> None:

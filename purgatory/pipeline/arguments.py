@@ -5,9 +5,32 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from math import inf
+from typing import Final
 
 from purgatory.pipeline.addresses import address_of, output_address_of, table_address_of
+
+
+def given(text: str) -> str:
+    """An argument type: a text that is not empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty; is a variable of the shell unset?")
+    return text
+
+
+def _parsed(parse: Callable[[str], str], text: str) -> str:
+    try:
+        return given(parse(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error} (docs/object-stores.md)") from None
+
+
+# Argument types: a path or an address in an object store; the address of a folder that is written to; and the
+# address of a folder with Delta tables.
+address: Final = partial(_parsed, address_of)
+output: Final = partial(_parsed, output_address_of)
+table_address: Final = partial(_parsed, table_address_of)
 
 
 def add_journal(parser: argparse.ArgumentParser) -> None:
@@ -28,35 +51,6 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
         metavar="DATASET",
         help="the folder that compact fills",
     )
-
-
-def given(text: str) -> str:
-    """An argument type: a text that is not empty."""
-    if not text:
-        raise argparse.ArgumentTypeError("must not be empty; is a variable of the shell unset?")
-    return text
-
-
-def address(text: str) -> str:
-    """An argument type: a path, or an address in an object store."""
-    return _parsed(address_of, text)
-
-
-def output(text: str) -> str:
-    """An argument type: the address of a folder that is written to."""
-    return _parsed(output_address_of, text)
-
-
-def table_address(text: str) -> str:
-    """An argument type: the address of a folder with Delta tables."""
-    return _parsed(table_address_of, text)
-
-
-def _parsed(parse: Callable[[str], str], text: str) -> str:
-    try:
-        return given(parse(text))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error} (docs/object-stores.md)") from None
 
 
 def whole_number(least: int, most: float = inf) -> Callable[[str], int]:

@@ -45,7 +45,6 @@ class Batches:
 
     def __init__(self, dataset: Dataset, table: Table) -> None:
         """Make the tables if there are none. Make the commits that a killed process has left out."""
-        dataset.check_format()
         self._dataset = dataset
         self._table = table
         # The segments are committed last. So the table of segments tells whether a batch is complete.

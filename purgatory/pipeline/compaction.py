@@ -13,8 +13,6 @@ from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from purgatory.pipeline import locations
 from purgatory.pipeline.addresses import absolute
@@ -24,11 +22,11 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.exchange import dealt
-from purgatory.pipeline.intake import Intake, ReadSegment, take_in
+from purgatory.pipeline.intake import Counts, Intake, ReadSegment, take_in
 from purgatory.pipeline.listing import Segment
 from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import Table
-from purgatory.pipeline.tally import Counts
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.text import counted
 from purgatory.pipeline.transforms.duplicates import Positions, duplicates, identities
 
@@ -36,7 +34,7 @@ from purgatory.pipeline.transforms.duplicates import Positions, duplicates, iden
 class Compaction:
     """Adds segments to one table of a dataset, and counts their files and rows."""
 
-    def __init__(self, spark: SparkSession, dataset: Dataset, table: Table) -> None:
+    def __init__(self, spark: Spark, dataset: Dataset, table: Table) -> None:
         self._spark = spark
         # The token tells the files of this compaction from others.
         self._dataset = replace(dataset, token=f"{uuid4().hex[:12]}-")
@@ -127,7 +125,7 @@ class Compaction:
         others = [each for each in segments if each.path not in copies]
         try:
             intake = self._taken_in(others, batch, recorded.rows_by_digest(others))
-        except (PySparkException, Py4JJavaError) as error:
+        except Py4JJavaError as error:
             gone = [each.source for each in segments if not locations.exists(each.path)]
             if not gone:
                 raise
@@ -162,17 +160,16 @@ class Compaction:
         stored = self._dataset.table(self._table)
         written = [stored.path_of(file.path) for file in intake.rows]
         known = stored.paths({date.fromisoformat(file.date) for file in intake.rows if file.date})
-        context = self._spark.sparkContext
-        rows, distinct = identities(context, self._table, [*known, *written])
+        rows, distinct = identities(self._spark, self._table, [*known, *written])
         if rows == distinct:
             return intake
         once = [each.path for each in intake.segments if each.problem is None and not each.copy]
-        drop = duplicates(context, self._table, once, known)
+        drop = duplicates(self._spark, self._table, once, known)
         again = self._checked(self._run(segments, batch, read, drop), segments)
         rewritten = [stored.path_of(file.path) for file in again.rows]
         unchanged = _digests(again) == _digests(intake)
         # No identity may be lost.
-        if not unchanged or identities(context, self._table, [*known, *rewritten])[1] != distinct:
+        if not unchanged or identities(self._spark, self._table, [*known, *rewritten])[1] != distinct:
             raise self._wrong(again)
         return again
 
@@ -185,8 +182,8 @@ class Compaction:
     ) -> Intake:
         dataset = replace(self._dataset, root=absolute(self._dataset.root))
         reader = partial(take_in, dataset, self._table, batch, read, drop)
-        tasks = dealt(self._spark.sparkContext, {each.path: each.size for each in segments})
-        return Intake.of(tasks.flatMap(reader).collect())
+        tasks = dealt(self._spark, {each.path: each.size for each in segments})
+        return sum(tasks.flatMap(reader).collect(), start=Intake([], [], []))
 
     def _checked(self, intake: Intake, segments: Sequence[Segment]) -> Intake:
         """Return the intake if it is complete. Raises PipelineError if it lacks a segment, or rows."""

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 
-from purgatory.pipeline import locations
 from purgatory.pipeline.delta import DataFile, StoredTable
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.schemas import (
-    QUARANTINE,
-    SEGMENTS,
-    TABLES,
-    Table,
-)
+from purgatory.pipeline.schemas import QUARANTINE, SEGMENTS, TABLES, Table
 from purgatory.pipeline.tables import DerivedTable
 
 # The application whose transactions are the runs of a command.
@@ -51,17 +45,8 @@ class Dataset:
         """A table that a command makes from other tables."""
         return StoredTable(self._at(f"{table.folder}/{table.name}"), table.columns, token=self.token)
 
-    def check_format(self) -> None:
-        """Raise PipelineError if a version of purgatory without Delta tables wrote the dataset."""
-        if locations.is_folder(self._at("commits")):
-            raise PipelineError(
-                f"{self.root}: an earlier version of purgatory wrote this dataset, and this version cannot "
-                "read it; compact the journal again, into a new directory"
-            )
-
     def check_compacted(self) -> None:
-        """Raise PipelineError if nothing has been compacted, or if `check_format` raises it."""
-        self.check_format()
+        """Raise PipelineError if nothing has been compacted."""
         if not self.is_compacted:
             raise PipelineError(
                 f"{self.root}: nothing is compacted here; run: purgatory-pipeline compact JOURNAL {self.root}"
@@ -80,31 +65,23 @@ class Dataset:
         """The number of the next run of the command that makes these tables."""
         return 1 + max(self.derived(table).transaction(_RUN) for table in tables)
 
-    def replace_table(self, table: DerivedTable, rows: pa.Table, run: int) -> int:
-        """Replace a table that has an order. Returns the number of rows.
+    def replace(self, table: DerivedTable, rows: pa.Table, run: int) -> None:
+        """Replace a table by rows, in the order of the table.
 
         Readers see the old table until the new table is complete. Raises PipelineError if a later run of the
         command has replaced the table already.
         """
-        stored = self.derived(table)
-        return self._commit(stored, stored.write_in_order(rows, table.order_by), run)
-
-    def replace_rows(self, table: DerivedTable, rows: Sequence[Mapping[str, Any]], run: int) -> int:
-        """Replace a table by a few rows, and keep their order."""
-        stored = self.derived(table)
-        return self._commit(stored, stored.write_rows(rows), run)
-
-    def replace_files(self, table: DerivedTable, files: Sequence[DataFile], run: int) -> int:
-        """Replace a table by files that were written for it, and that are in no commit yet."""
-        return self._commit(self.derived(table), files, run)
+        self.replace_files(table, self.derived(table).write_in_order(rows, table.order_by), run)
 
     def clear(self, tables: Sequence[DerivedTable]) -> None:
         """Make the tables of a command that has nothing to say. They have no rows."""
         run = self.new_run(tables)
         for table in tables:
-            self.replace_rows(table, [], run)
+            self.replace_files(table, [], run)
 
-    def _commit(self, stored: StoredTable, files: Sequence[DataFile], run: int) -> int:
+    def replace_files(self, table: DerivedTable, files: Sequence[DataFile], run: int) -> None:
+        """Replace a table by files that were written for it, and that are in no commit yet."""
+        stored = self.derived(table)
         folders = {file.folder for file in files}
         overtaken = PipelineError(
             f"{stored.path}: another process has made this table meanwhile; run one process at a time"
@@ -124,7 +101,6 @@ class Dataset:
             if stored.transaction(_RUN) < run:
                 stored.remove(folders)
             raise
-        return sum(file.rows for file in files)
 
     def logs_of_run(self, tables: Sequence[DerivedTable]) -> dict[DerivedTable, DeltaTable]:
         """The logs of the tables of a command. Empty if one run has not made all tables."""

@@ -27,6 +27,7 @@ from purgatory.pipeline import locations
 from purgatory.pipeline.addresses import absolute, delta_uri
 from purgatory.pipeline.columns import fitted
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.sql import select
 
 # The column by which tables are partitioned.
 _DATE: Final = "date"
@@ -138,10 +139,8 @@ class StoredTable:
         """
         if missing := set(self.columns.names) - set(rows.column_names):
             raise TypeError(f"{self.path}: the rows have no column {', '.join(sorted(missing))}")
-        # Arrow sorts nulls last. So the rows are sorted first by whether the column has a value.
-        keys = {name: key for each in order_by for name, key in _keys(each, rows[each])}
-        order = pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys])
-        return self.write_table(rows.take(order))
+        keys = ", ".join(f'"{name}" NULLS FIRST' for name in order_by)
+        return self.write_table(select(f"FROM rows ORDER BY {keys}", rows))
 
     def write_rows(self, rows: Sequence[Mapping[str, Any]]) -> list[DataFile]:
         """Write a few rows to a file that is in no commit yet. Columns that a row lacks are null."""
@@ -283,7 +282,3 @@ class StoredTable:
 
 def _names(columns: Schema) -> set[str]:
     return {field.name for field in columns.fields}
-
-
-def _keys(name: str, column: pa.ChunkedArray) -> list[tuple[str, pa.ChunkedArray]]:
-    return [(f"{name} is known", pc.is_valid(column)), (name, column)]

@@ -14,11 +14,12 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import RDD, SparkContext
+from pyspark import RDD
 
 from purgatory.journal.schema import SCHEMAS
 from purgatory.pipeline import locations
 from purgatory.pipeline.columns import fitted
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.sql import select
 
 # In bytes. The files that one task reads have about this size together. The same number of tasks merge.
@@ -62,19 +63,19 @@ def rows_of(path: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches([batch])
 
 
-def dealt(context: SparkContext, sizes: Mapping[str, int]) -> RDD[list[str]]:
+def dealt(spark: Spark, sizes: Mapping[str, int]) -> RDD[list[str]]:
     """Deal files out to tasks. `sizes` has the bytes of each file.
 
     Each task gets large and small files. There is a task for each core, and for each 32 MiB.
     """
-    tasks = max(context.defaultParallelism, sum(sizes.values()) // _TASK_SIZE)
+    tasks = max(spark.context.defaultParallelism, sum(sizes.values()) // _TASK_SIZE)
     largest_first = sorted(sizes, key=sizes.__getitem__, reverse=True)
     of_tasks = [largest_first[first::tasks] for first in range(max(1, min(tasks, len(sizes))))]
-    return context.parallelize(of_tasks, len(of_tasks))
+    return spark.context.parallelize(of_tasks, len(of_tasks))
 
 
 def gather(
-    context: SparkContext, files: Mapping[str, Sequence[str]], parts: Sequence[Part], read: Reader = rows_of
+    spark: Spark, files: Mapping[str, Sequence[str]], parts: Sequence[Part], read: Reader = rows_of
 ) -> Mapping[str, pa.Table]:
     """Make one pass over the files. Returns the result of each part, by its name. Its rows are in no order.
 
@@ -83,8 +84,8 @@ def gather(
     """
     tables = {path: table for table, paths in files.items() for path in paths}
     sizes = locations.sizes(tables)
-    tasks = max(context.defaultParallelism, sum(sizes.values()) // _TASK_SIZE)
-    condensed = dealt(context, sizes).flatMap(partial(condense, parts, tasks, tables, read))
+    tasks = max(spark.context.defaultParallelism, sum(sizes.values()) // _TASK_SIZE)
+    condensed = dealt(spark, sizes).flatMap(partial(condense, parts, tasks, tables, read))
     results: dict[str, list[pa.Table]] = {
         part.name: [part.merge(part.condense(part.reads.empty_table()))] for part in parts
     }
@@ -127,10 +128,10 @@ def merge(parts: Sequence[Part], exchanged: Iterable[tuple[int, Exchanged]]) -> 
 
 
 def map_files(
-    context: SparkContext, paths: Sequence[str], schema: pa.Schema, find: Callable[[pa.Table], pa.Table]
+    spark: Spark, paths: Sequence[str], schema: pa.Schema, find: Callable[[pa.Table], pa.Table]
 ) -> pa.Table:
     """What workers find in each file, which they read whole. Files have the columns of the schema."""
-    found = dealt(context, locations.sizes(paths)).flatMap(partial(found_in, schema, find)).collect()
+    found = dealt(spark, locations.sizes(paths)).flatMap(partial(found_in, schema, find)).collect()
     return pa.concat_tables([find(schema.empty_table()), *found])
 
 

@@ -1,4 +1,4 @@
-"""Runs a command in a Spark session. What Spark, Java, Delta Lake or DuckDB raises is said in a sentence."""
+"""Runs a command. What Spark, Java, Delta Lake or DuckDB raises is said in a sentence."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from purgatory.pipeline.errors import INSTALL, PipelineError
-from purgatory.pipeline.jobs import JOBS
-from purgatory.pipeline.session import spark_session
+from purgatory.pipeline.jobs import job_of
+from purgatory.pipeline.spark import Spark
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 
 
 def execute(options: Namespace) -> int:
     """Run the command of these options. Returns its exit status. Raises PipelineError if it fails."""
-    job = JOBS[options.command]
     try:
+        job = job_of(options.command)
         job.check(options)
-        with spark_session(
+        with Spark(
             options.master,
             f"purgatory-pipeline {options.command}",
             progress=sys.stderr.isatty(),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -51,6 +51,30 @@ class ReadSegment:
 
 
 @dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts of segments and of their rows: rows = kept + duplicates + quarantined."""
+
+    files: int = 0
+    # The files that could not be read. The number of their rows is unknown, and is not in `rows`.
+    unreadable_files: int = 0
+    rows: int = 0
+    kept: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    @classmethod
+    def of(cls, segments: Iterable[ReadSegment]) -> Counts:
+        every = [
+            cls(1, each.problem is not None, each.rows or 0, each.kept, each.duplicates, each.quarantined)
+            for each in segments
+        ]
+        return sum(every, start=cls())
+
+
+@dataclass(frozen=True, slots=True)
 class Intake:
     """Segments that were read, and the files with their rows."""
 
@@ -58,17 +82,12 @@ class Intake:
     rows: Sequence[DataFile]
     quarantine: Sequence[DataFile]
 
-    @classmethod
-    def of(cls, parts: Iterable[Intake]) -> Intake:
-        """Add up the intakes of several workers."""
-        segments: list[ReadSegment] = []
-        rows: list[DataFile] = []
-        quarantine: list[DataFile] = []
-        for part in parts:
-            segments += part.segments
-            rows += part.rows
-            quarantine += part.quarantine
-        return cls(segments, rows, quarantine)
+    def __add__(self, other: Intake) -> Intake:
+        return Intake(
+            [*self.segments, *other.segments],
+            [*self.rows, *other.rows],
+            [*self.quarantine, *other.quarantine],
+        )
 
 
 def take_in(

@@ -148,8 +148,6 @@ CURVES: Final = DerivedTable(
         log_variance=_REAL,
         survival_low=_REAL,
         survival_high=_REAL,
-        plain_low=_REAL,
-        plain_high=_REAL,
         mean_wait_us=_REAL,
     ),
     order_by=(),

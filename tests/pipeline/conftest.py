@@ -1,6 +1,6 @@
-"""One Spark session for all tests of the pipeline that a worker runs: it takes seconds to start.
+"""One Spark for all tests of the pipeline that a worker runs: it takes seconds to start.
 
-Every test that uses the session, an object store or a browser is marked slow here, by its fixtures.
+Every test that uses Spark, an object store or a browser is marked slow here, by its fixtures.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.pipeline import stores
-from purgatory.pipeline.session import spark_session
+from purgatory.pipeline.spark import Spark
 from tests.pipeline.object_store import environment, new_bucket, served
 from tests.pipeline.settings import SETTINGS
 
@@ -27,10 +26,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session on two threads of this machine. Frames are small, so they have two partitions."""
-    with spark_session("local[2]", "purgatory tests", settings=SETTINGS) as session:
-        yield session
+def spark() -> Iterator[Spark]:
+    """Spark on two threads of this machine."""
+    with Spark("local[2]", "purgatory tests", settings=SETTINGS) as spark:
+        yield spark
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +45,7 @@ def bucket(endpoint: str, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     for name, value in environment(endpoint).items():
         monkeypatch.setenv(name, value)
         if "spark" in request.fixturenames:
-            spark: SparkSession = request.getfixturevalue("spark")
-            monkeypatch.setitem(spark.sparkContext.environment, name, value)
+            spark: Spark = request.getfixturevalue("spark")
+            monkeypatch.setitem(spark.context.environment, name, value)
     stores.client.cache_clear()
     return new_bucket(endpoint)

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from deltalake import Transaction
-from pyspark.sql import DataFrame, SparkSession
 
 from purgatory.pipeline.batches import Batches, BatchFiles
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.delta import StoredTable
 from purgatory.pipeline.schemas import Table
 from purgatory.pipeline.tables import DerivedTable
 from tests.pipeline.journals import NOON, Row
@@ -48,11 +46,6 @@ def derive(dataset: Dataset, table: DerivedTable, rows: Sequence[Row], run: int 
     """Make a table of a command, in one of its runs. Columns that a row lacks are null."""
     stored = dataset.derived(table)
     stored.replace(stored.write_rows(rows), Transaction("run", run))
-
-
-def frame(spark: SparkSession, stored: StoredTable) -> DataFrame:
-    """The committed rows of a table, for Spark."""
-    return spark.createDataFrame(stored.rows())
 
 
 def rows_of_run(dataset: Dataset, tables: Sequence[DerivedTable]) -> dict[str, list[Row]]:

@@ -1,11 +1,11 @@
-"""Settings of Spark for small frames and short sessions."""
+"""Settings of Spark for short tests."""
 
-from typing import Final, cast
+from typing import Final
 
-from pyspark.sql import SparkSession
+from purgatory.pipeline.spark import Spark
 
-# For calls that end before they use Spark.
-NO_SPARK: Final = cast(SparkSession, None)
+# For calls that use no Spark. It does not start.
+NO_SPARK: Final = Spark()
 
 SETTINGS: Final = {
     # A JVM that runs for a minute would spend half of it on compiling, and some of it on verifying bytecode.
@@ -15,12 +15,4 @@ SETTINGS: Final = {
         # Spark runs chmod for each file that it makes; VFORK starts processes fastest.
         "-Djdk.lang.Process.launchMechanism=VFORK"
     ),
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
-    # Plans run once, so compiling them, or planning again after each stage, costs more than it saves.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # Enabled, each column expression makes four more calls to Java, about its source line.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }

@@ -18,15 +18,15 @@ import pytest
 from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import AnalysisException, PythonException
-from pyspark.sql import SparkSession
 
 from purgatory.pipeline import execution
 from purgatory.pipeline.command import FAILED, INTERRUPTED, UNREAD, USAGE_ERROR, main
 from purgatory.pipeline.commands import COMMANDS, Command, parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
-from purgatory.pipeline.jobs import JOBS, compact, generate
+from purgatory.pipeline.jobs import compact, generate, job_of
 from purgatory.pipeline.schemas import OPERATIONS_TABLE, TABLES
+from purgatory.pipeline.spark import Spark
 
 JAVA_ENDED = (
     "purgatory-pipeline: Spark's Java process ended, often for lack of memory; "
@@ -36,7 +36,7 @@ JAVA_ENDED = (
 
 @pytest.fixture
 def sessions(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The arguments with which sessions were opened. No session is started."""
+    """The arguments with which Spark would be started. It is not started."""
     opened: list[dict[str, Any]] = []
 
     @contextmanager
@@ -44,7 +44,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         opened.append({"master": master, "app_name": app_name, **options})
         yield None
 
-    monkeypatch.setattr(execution, "spark_session", no_session)
+    monkeypatch.setattr(execution, "Spark", no_session)
     return opened
 
 
@@ -79,7 +79,10 @@ def test_the_help_has_examples_that_it_understands(capsys: pytest.CaptureFixture
 
 
 def test_every_command_has_a_job() -> None:
-    assert list(JOBS) == [command.NAME for command in COMMANDS]
+    for command in COMMANDS:
+        job = job_of(command.NAME)
+        assert callable(job.check)
+        assert callable(job.run)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +239,7 @@ def test_errors_are_printed_in_words(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def fail(spark: SparkSession, options: argparse.Namespace) -> None:
+    def fail(spark: Spark, options: argparse.Namespace) -> None:
         raise error
 
     monkeypatch.setattr(generate, "run", fail)

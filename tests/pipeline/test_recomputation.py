@@ -19,7 +19,6 @@ from typing import Any, Final
 import duckdb
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
 
 from benchmarks.suites.pipeline import check, summarize
 from purgatory.journal.schema import CHECKS, GAPS
@@ -28,6 +27,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import advise, compact, replay
 from purgatory.pipeline.jobs import summarize as summarize_job
 from purgatory.pipeline.replay.reaper import Setting, Wait
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.tables import CURVES, GAP_MINUTES, SETTINGS
 from tests.pipeline.journals import NOON, ROWS, Row, add_segment, operation
 from tests.pipeline.replay.model import model
@@ -155,7 +155,7 @@ class Recomputed:
 
 
 @pytest.fixture(scope="module")
-def recomputed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Recomputed:
+def recomputed(spark: Spark, tmp_path_factory: pytest.TempPathFactory) -> Recomputed:
     root, draw = tmp_path_factory.mktemp("recomputed"), random.Random(0)
     journal, clean = root / "journal", root / "clean"
     rows = list(operations(draw))
@@ -216,7 +216,7 @@ def test_the_incomplete_minutes_are_those_of_the_gaps(recomputed: Recomputed) ->
 
 
 @pytest.mark.long
-def test_the_curves_are_those_of_another_engine(spark: SparkSession, recomputed: Recomputed) -> None:
+def test_the_curves_are_those_of_another_engine(spark: Spark, recomputed: Recomputed) -> None:
     hot_keys = 2
     advise.run(spark, parser().parse_args(["advise", recomputed.dataset.root, f"--hot-keys={hot_keys}"]))
     z = NormalDist().inv_cdf(0.975)
@@ -239,7 +239,7 @@ def place(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @pytest.mark.long
 def test_the_replayed_settings_are_those_of_a_model_without_a_wheel(
-    spark: SparkSession, recomputed: Recomputed
+    spark: Spark, recomputed: Recomputed
 ) -> None:
     arguments = ["--operations=0", "--ticks", "0.001", "0.05", "--wheel-sizes", "8", "256"]
     replay.run(spark, parser().parse_args(["replay", recomputed.dataset.root, *arguments]))

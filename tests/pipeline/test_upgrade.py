@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 import purgatory
 from purgatory.journal.schema import OPERATIONS
@@ -26,6 +25,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import prune
 from purgatory.pipeline.jobs.compact import compact
 from purgatory.pipeline.schemas import OPERATIONS_TABLE, TABLES
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.tables import MINUTES, SUMMARY_TABLES
 from tests.pipeline.journals import add_segment, operation, segment
 from tests.pipeline.settings import NO_SPARK, SETTINGS
@@ -44,11 +44,11 @@ def dataset(tmp_path: Path) -> Dataset:
     return Dataset(str(shutil.copytree(WRITTEN / "dataset", tmp_path / "dataset")))
 
 
-def compacted(spark: SparkSession, journal: Path, dataset: Dataset) -> list[Compaction]:
+def compacted(spark: Spark, journal: Path, dataset: Dataset) -> list[Compaction]:
     return [compact(spark, str(journal), dataset, table, 1000) for table in TABLES]
 
 
-def test_a_journal_of_0_1_0_is_read(spark: SparkSession, journal: Path, tmp_path: Path) -> None:
+def test_a_journal_of_0_1_0_is_read(spark: Spark, journal: Path, tmp_path: Path) -> None:
     dataset = Dataset(f"{tmp_path}/new")
     added = [each.added for each in compacted(spark, journal, dataset)]
     assert [each.kept for each in added] == [OPERATIONS_IN_IT, 2, 1]
@@ -56,7 +56,7 @@ def test_a_journal_of_0_1_0_is_read(spark: SparkSession, journal: Path, tmp_path
 
 
 def test_a_dataset_of_0_1_0_is_read_and_takes_new_segments(
-    spark: SparkSession, journal: Path, dataset: Dataset
+    spark: Spark, journal: Path, dataset: Dataset
 ) -> None:
     before = dataset.table(OPERATIONS_TABLE).rows().num_rows
     assert before == OPERATIONS_IN_IT
@@ -132,7 +132,7 @@ def run_later(later: Path, *arguments: str) -> str:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_version_with_a_column_and_an_outcome_more_reads_what_0_1_0_wrote(
-    spark: SparkSession, later: Path, journal: Path, dataset: Dataset, tmp_path: Path
+    spark: Spark, later: Path, journal: Path, dataset: Dataset, tmp_path: Path
 ) -> None:
     new = segment(OPERATIONS, [operation(1, outcome="shed", lateness_us=None)])
     new = new.append_column("shard", pa.array([7], pa.int32()))
@@ -154,7 +154,7 @@ def test_a_version_with_a_column_and_an_outcome_more_reads_what_0_1_0_wrote(
     assert dataset.table(OPERATIONS_TABLE).rows().num_rows == OPERATIONS_IN_IT + 1
 
 
-def test_an_outcome_of_a_later_version_is_in_the_quarantine(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_outcome_of_a_later_version_is_in_the_quarantine(spark: Spark, tmp_path: Path) -> None:
     add_segment(tmp_path / "journal", "new", [operation(1), operation(2, outcome="shed", lateness_us=None)])
     added = compacted(spark, tmp_path / "journal", Dataset(f"{tmp_path}/dataset"))[0]
     assert (added.added.kept, added.added.quarantined) == (1, 1)

@@ -77,8 +77,6 @@ SELECT
     if(survival > 0, coalesce(variance, 0), NULL) AS log_variance,
     if(survival > 0, coalesce(pow(survival, exp(-deviations / log)), 1), NULL) AS survival_low,
     if(survival > 0, coalesce(pow(survival, exp(deviations / log)), 1), NULL) AS survival_high,
-    if(survival > 0, greatest(survival - survival * deviations, 0), NULL) AS plain_low,
-    if(survival > 0, least(survival + survival * deviations, 1), NULL) AS plain_high,
     sum(area) OVER (PARTITION BY purgatory, kind, key ORDER BY waited_us) AS mean_wait_us
 FROM bounded
 """
@@ -99,10 +97,7 @@ def curves(hot: pa.Table, keep: Callable[[pa.Table], pa.Table]) -> Part:
         the share that would not have completed by this wait
     ``survival_low``, ``survival_high``
         the 95 % confidence interval of ``survival``, by Greenwood's variance on the scale of
-        log(-log(survival)). The report has this interval, because it stays between 0 and 1 and holds for
-        small samples
-    ``plain_low``, ``plain_high``
-        the interval of survival plus or minus a number of standard errors, clipped to 0 and 1
+        log(-log(survival)), which stays between 0 and 1 and holds for small samples
     ``log_variance``
         the variance of the logarithm of ``survival``, by Greenwood's formula
     ``mean_wait_us``

@@ -8,7 +8,7 @@ from typing import Final
 from purgatory.pipeline.arguments import add_dataset, add_journal, output
 
 NAME: Final = "run"
-SUMMARY: Final = "Do all steps: compact, summarize, advise, replay and report, in one Spark session."
+SUMMARY: Final = "Do all steps: compact, summarize, advise, replay and report, with one start of Spark."
 EXAMPLES: Final = """\
   %(prog)s build/journal build/dataset build/page
       then open build/page/index.html

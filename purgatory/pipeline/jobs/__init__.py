@@ -1,32 +1,24 @@
 """The work of each command. Each job reads tables, calls transforms, and writes tables."""
 
-from collections.abc import Mapping
-from typing import Final
+from __future__ import annotations
 
-from purgatory.pipeline.job import Job
-from purgatory.pipeline.jobs import (
-    advise,
-    compact,
-    generate,
-    optimize,
-    prune,
-    replay,
-    report,
-    run,
-    summarize,
-    watch,
-)
+import argparse
+from importlib import import_module
+from typing import Protocol, cast
 
-# By the name of the command.
-JOBS: Final[Mapping[str, Job]] = {
-    "generate": generate,
-    "run": run,
-    "compact": compact,
-    "summarize": summarize,
-    "advise": advise,
-    "replay": replay,
-    "report": report,
-    "watch": watch,
-    "prune": prune,
-    "optimize": optimize,
-}
+from purgatory.pipeline.spark import Spark
+
+
+class Job(Protocol):
+    """The work of a command. Each job is a module with the name of its command."""
+
+    def check(self, options: argparse.Namespace, /) -> None:
+        """Raise PipelineError if there is nothing to work on. It is called before Spark starts."""
+
+    def run(self, spark: Spark, options: argparse.Namespace, /) -> int | None:
+        """Do the work. Returns the exit status, or None for 0. Raises PipelineError if it cannot work."""
+
+
+def job_of(command: str) -> Job:
+    """The job of a command. It is imported here, because no command needs the imports of all others."""
+    return cast(Job, import_module(f"{__name__}.{command}"))

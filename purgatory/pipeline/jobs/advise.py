@@ -13,8 +13,6 @@ from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import OPERATIONS
 from purgatory.pipeline.addresses import absolute
@@ -26,6 +24,7 @@ from purgatory.pipeline.advise.verdict import GOAL, UNLESS, Verdict, alike, comp
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import DataFile
 from purgatory.pipeline.exchange import gather, map_files
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.sql import select
 from purgatory.pipeline.summarize.hottest_keys import hottest_keys, ranked
 from purgatory.pipeline.tables import ADVICE_TABLES, CURVES, EFFECTS, TIMEOUTS, VERDICTS
@@ -47,44 +46,45 @@ def check(options: Namespace) -> None:
     Dataset(options.dataset).check_compacted()
 
 
-def run(spark: SparkSession, options: Namespace) -> None:
+def run(spark: Spark, options: Namespace) -> None:
     dataset = Dataset(options.dataset)
-    context, files = spark.sparkContext, dataset.files()
+    files = dataset.files()
     if not files[OPERATIONS]:
         dataset.clear(ADVICE_TABLES)
         print(f"No operation is compacted in {dataset.root} yet, so there is nothing to advise.")
         return
-    hot = _hot_keys(context, files, options.hot_keys)
+    hot = _hot_keys(spark, files, options.hot_keys)
     this_run = dataset.new_run(ADVICE_TABLES)
     stored = replaced(dataset, root=absolute(dataset.root), token=f"{uuid4().hex[:12]}-").derived(CURVES)
     parts = (present_timeouts(hot, up_to=_NAMED_TIMEOUTS), survival.curves(hot, stored.write_in_worker))
     written: list[DataFile] = []
     try:
-        found = gather(context, files, parts)
+        found = gather(spark, files, parts)
         written += (DataFile(**row) for row in found["curves"].to_pylist())
         dataset.replace_files(CURVES, written, this_run)
     finally:
         # A task that failed, or that Spark has repeated, leaves files, too.
         stored.remove(stored.folders() - {file.folder for file in written})
-    of_curves = partial(map_files, context, stored.paths(), stored.columns)
+    of_curves = partial(map_files, spark, stored.paths(), stored.columns)
 
-    dataset.replace_table(TIMEOUTS, of_curves(partial(survival.timeouts, SHARES)), this_run)
+    dataset.replace(TIMEOUTS, of_curves(partial(survival.timeouts, SHARES)), this_run)
     readings = [Reading(**row) for row in dataset.derived(TIMEOUTS).rows().to_pylist()]
 
     mixtures = _mixtures(found["present_timeouts"])
     cases = [Evidence(each, mixtures[each.stratum], {}) for each in readings if each.share == GOAL]
-    dataset.replace_table(EFFECTS, of_curves(partial(effects, _timeouts(readings, cases))), this_run)
+    dataset.replace(EFFECTS, of_curves(partial(effects, _timeouts(readings, cases))), this_run)
     of_strata = _effects(dataset.derived(EFFECTS).rows().to_pylist())
     verdicts = compared([decide(replaced(each, effects=of_strata[each.p99.stratum])) for each in cases])
-    dataset.replace_rows(VERDICTS, [asdict(each) for each in verdicts], this_run)
+    told = pa.Table.from_pylist([asdict(each) for each in verdicts], VERDICTS.columns)
+    dataset.replace(VERDICTS, told, this_run)
 
     for line in (*_spoken(verdicts), "", fill(UNLESS, 100), "", *_table(readings)):
         print(line)
 
 
-def _hot_keys(context: SparkContext, files: Mapping[str, Sequence[str]], up_to: int) -> pa.Table:
+def _hot_keys(spark: Spark, files: Mapping[str, Sequence[str]], up_to: int) -> pa.Table:
     """The keys with the most operations in each purgatory."""
-    keys = gather(context, files, [hottest_keys(up_to=up_to)])["hottest_keys"]
+    keys = gather(spark, files, [hottest_keys(up_to=up_to)])["hottest_keys"]
     hottest = ranked(keys, up_to=up_to)
     return select("SELECT purgatory, key FROM rows WHERE \"by\" = 'operations'", hottest)
 

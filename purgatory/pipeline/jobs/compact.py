@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from pyspark.sql import SparkSession
-
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import TABLES, Table
 from purgatory.pipeline.separation import check_apart
+from purgatory.pipeline.spark import Spark
 
 
 def check(options: argparse.Namespace) -> None:
@@ -19,7 +18,7 @@ def check(options: argparse.Namespace) -> None:
         segments(options.journal, table.name)
 
 
-def run(spark: SparkSession, options: argparse.Namespace) -> None:
+def run(spark: Spark, options: argparse.Namespace) -> None:
     dataset = Dataset(options.dataset)
     for table in TABLES:
         compaction = compact(
@@ -30,7 +29,7 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
 
 
 def compact(
-    spark: SparkSession,
+    spark: Spark,
     journal: str,
     dataset: Dataset,
     table: Table,

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, fields
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
 
 from purgatory.journal import schema
 from purgatory.pipeline import locations
 from purgatory.pipeline.addresses import absolute
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.transforms.synthesis import checks, operations, with_defects
 from purgatory.pipeline.workload import Workload
 
@@ -30,7 +28,7 @@ def check(options: argparse.Namespace) -> None:
         raise PipelineError(f"{options.journal}: exists already; use a path that does not exist")
 
 
-def run(spark: SparkSession, options: argparse.Namespace) -> None:
+def run(spark: Spark, options: argparse.Namespace) -> None:
     given = {field.name: getattr(options, field.name) for field in fields(Workload)}
     given["kinds"] = tuple(given["kinds"] or Workload().kinds)
     try:
@@ -42,31 +40,25 @@ def run(spark: SparkSession, options: argparse.Namespace) -> None:
     print(f"The journal is in {options.journal}, and its parameters are in {options.journal}/truth.json")
 
 
-def generate(spark: SparkSession, journal: str, workload: Workload) -> None:
+def generate(spark: Spark, journal: str, workload: Workload) -> None:
     """Write the journal to a path that does not exist."""
-    parts = max(1, -(-workload.operations // _ROWS_PER_FILE))
-    synthetic = operations(spark.range(0, workload.operations, 1, parts), workload)
-    _write(with_defects(synthetic, workload), f"{journal}/{schema.OPERATIONS}")
-    _write(checks(synthetic), f"{journal}/{schema.CHECKS}")
-    _write_segment(f"{journal}/{schema.GAPS}", 0, schema.GAPS_SCHEMA.empty_table())
+    segments = range(max(1, -(-workload.operations // _ROWS_PER_FILE)))
+    tasks = spark.context.parallelize(segments, len(segments))
+    tasks.foreach(partial(write_segments, absolute(journal), workload))
+    _write(f"{journal}/{schema.GAPS}", 0, schema.GAPS_SCHEMA.empty_table())
     truth = asdict(workload) | {"start": workload.start.isoformat()}
     with locations.created(f"{journal}/truth.json") as file:
         file.write(json.dumps(truth, indent=2).encode() + b"\n")
 
 
-def _write(frame: DataFrame, folder: str) -> None:
-    """Write a segment for each task that has rows. Arrow writes it, in the worker."""
-    frame.mapInArrow(partial(write_batches, absolute(folder)), "segment long").collect()
+def write_segments(journal: str, workload: Workload, number: int) -> None:
+    """Write the segments with this number. This function runs in the workers."""
+    first = number * _ROWS_PER_FILE
+    rows = operations(workload, first, min(_ROWS_PER_FILE, workload.operations - first))
+    _write(f"{journal}/{schema.OPERATIONS}", number, with_defects(rows, workload, first))
+    _write(f"{journal}/{schema.CHECKS}", number, checks(rows))
 
 
-def write_batches(folder: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The part of `generate` that runs in the workers."""
-    if rows := list(batches):
-        task = cast(TaskContext, TaskContext.get()).partitionId()
-        _write_segment(folder, task, pa.Table.from_batches(rows))
-    return iter(())
-
-
-def _write_segment(folder: str, number: int, rows: pa.Table) -> None:
+def _write(folder: str, number: int, rows: pa.Table) -> None:
     with locations.created(f"{folder}/{number:06}.parquet") as file:
         pq.write_table(rows, file, compression="zstd")

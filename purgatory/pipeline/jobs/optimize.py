@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from pyspark.sql import SparkSession
-
 from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.schemas import TABLES
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.tables import DERIVED_TABLES
 from purgatory.pipeline.text import counted
 
@@ -17,7 +16,7 @@ def check(options: argparse.Namespace) -> None:
     Dataset(options.dataset).check_compacted()
 
 
-def run(spark: SparkSession, options: argparse.Namespace) -> None:
+def run(spark: Spark, options: argparse.Namespace) -> None:
     dataset = Dataset(options.dataset)
     for table in TABLES:
         # A killed `compact` may have left files that no commit names yet. This makes the commit.

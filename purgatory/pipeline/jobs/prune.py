@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from datetime import UTC, datetime, timedelta
 
-from pyspark.sql import SparkSession
-
 from purgatory.pipeline import locations
 from purgatory.pipeline.batches import Batches
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import TABLES
 from purgatory.pipeline.separation import check_apart
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.text import counted
 
 
@@ -22,7 +21,7 @@ def check(options: argparse.Namespace) -> None:
     dataset.check_compacted()
 
 
-def run(spark: SparkSession, options: argparse.Namespace) -> None:
+def run(spark: Spark, options: argparse.Namespace) -> None:
     dataset = Dataset(options.dataset)
     before = datetime.now(UTC) - timedelta(days=options.days)
     # Before segments are deleted, their rows in the dataset must be on the disk.

@@ -10,8 +10,6 @@ from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import GAPS, GAPS_SCHEMA
 from purgatory.pipeline.dataset import Dataset
@@ -20,6 +18,7 @@ from purgatory.pipeline.replay.reaper import NEVER, Setting
 from purgatory.pipeline.replay.recommendation import DEFAULT, ReplayedSetting, recommend
 from purgatory.pipeline.replay.settings import by_setting, replayed
 from purgatory.pipeline.replay.wheel_waits import NO_WAITS, intervals
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.sql import select
 from purgatory.pipeline.tables import RECOMMENDATIONS, REPLAY_TABLES, SETTINGS
 from purgatory.pipeline.text import counted, duration
@@ -29,21 +28,21 @@ def check(options: Namespace) -> None:
     Dataset(options.dataset).check_compacted()
 
 
-def run(spark: SparkSession, options: Namespace) -> None:
+def run(spark: Spark, options: Namespace) -> None:
     dataset = Dataset(options.dataset)
     settings = _settings(options)
     coarsest_us = max(setting.tick_us for setting in settings)
     partition = intervals(coarsest_us=coarsest_us, newest=options.operations or NEVER)
-    context, files = spark.sparkContext, dataset.files()
-    found = gather(context, files, [partition])["intervals"]
+    files = dataset.files()
+    found = gather(spark, files, [partition])["intervals"]
     recorded = _recorded(found)
     if not recorded:
         dataset.clear(REPLAY_TABLES)
         print(NO_WAITS)
         return
     this_run = dataset.new_run(REPLAY_TABLES)
-    work = gather(context, files, [replayed(settings, found)])["replayed"]
-    dataset.replace_table(SETTINGS, by_setting(work), this_run)
+    work = gather(spark, files, [replayed(settings, found)])["replayed"]
+    dataset.replace(SETTINGS, by_setting(work), this_run)
 
     rows = [ReplayedSetting(**row) for row in dataset.derived(SETTINGS).rows().to_pylist()]
     by_purgatory = [list(group) for _, group in groupby(rows, key=lambda row: row.purgatory)]
@@ -60,7 +59,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
         }
         for each in recommendations
     ]
-    dataset.replace_rows(RECOMMENDATIONS, sentences, this_run)
+    dataset.replace(RECOMMENDATIONS, pa.Table.from_pylist(sentences, RECOMMENDATIONS.columns), this_run)
 
     for each in recommendations:
         print(_replayed(each.default, recorded[each.default.purgatory]))
@@ -70,7 +69,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
     for each in recommendations:
         print(f"\n{each.sentence()}")
     since = min(row.since for row in rows)
-    lost = _lost(context, files[GAPS], since)
+    lost = _lost(spark, files[GAPS], since)
     if lost:
         print(
             f"\nThe journal lacks up to {counted(lost, 'operation')} of that time, so the replay lacks "
@@ -87,10 +86,10 @@ def _recorded(intervals: pa.Table) -> Mapping[str, int]:
     return {row["purgatory"]: row["recorded"] for row in select(query, intervals).to_pylist()}
 
 
-def _lost(context: SparkContext, paths: Sequence[str], since: datetime) -> int:
+def _lost(spark: Spark, paths: Sequence[str], since: datetime) -> int:
     """The number of operations that were lost in gaps that ended at this time or later."""
     lost = map_files(
-        context,
+        spark,
         paths,
         GAPS_SCHEMA,
         partial(

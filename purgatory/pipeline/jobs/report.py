@@ -11,8 +11,6 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from purgatory.journal import schema
 from purgatory.pipeline import locations
@@ -43,6 +41,7 @@ from purgatory.pipeline.report.findings import (
 )
 from purgatory.pipeline.schemas import ROW_COUNTS
 from purgatory.pipeline.separation import check_apart
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.sql import MINUTE_US, select
 from purgatory.pipeline.summarize.coverage import Coverage
 
@@ -83,13 +82,12 @@ def check(options: Namespace) -> None:
     dataset.check_compacted()
 
 
-def run(spark: SparkSession, options: Namespace) -> None:
+def run(spark: Spark, options: Namespace) -> None:
     # The page is imported here, because Altair takes a second, and the other commands do not need it.
     from purgatory.pipeline.report.page import page
 
     dataset = Dataset(options.dataset)
-    context = spark.sparkContext
-    tables = {COMMITS: select(_COMMITS, dataset.segments.rows()), NODES: _nodes(context, dataset)}
+    tables = {COMMITS: select(_COMMITS, dataset.segments.rows()), NODES: _nodes(spark, dataset)}
     summary, advice, replay = map(
         dataset.logs_of_run, (derived.SUMMARY_TABLES, derived.ADVICE_TABLES, derived.REPLAY_TABLES)
     )
@@ -98,7 +96,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
         curves = dataset.derived(derived.CURVES)
         paths = curves.paths(log=advice.pop(derived.CURVES))
         found = map_files(
-            context, paths, curves.columns, partial(select, "SELECT * FROM rows WHERE key IS NULL")
+            spark, paths, curves.columns, partial(select, "SELECT * FROM rows WHERE key IS NULL")
         )
         tables[CURVES] = downsampled(found)
     tables = {
@@ -122,14 +120,14 @@ def run(spark: SparkSession, options: Namespace) -> None:
     print(f"The report is in {options.output}/index.html")
 
 
-def _nodes(context: SparkContext, dataset: Dataset) -> pa.Table:
+def _nodes(spark: Spark, dataset: Dataset) -> pa.Table:
     """The nodes, and the rows that each node has lost. Reads only the column ``node`` of the operations."""
     distinct, lost = partial(select, "SELECT DISTINCT node FROM rows"), partial(select, _LOST)
     parts = (
         Part("nodes", schema.OPERATIONS, columns(schema.OPERATIONS, "node"), distinct, ("node",), distinct),
         Part("lost", schema.GAPS, schema.GAPS_SCHEMA, lambda gaps: gaps, ("node",), lost),
     )
-    found = gather(context, dataset.files(), parts)
+    found = gather(spark, dataset.files(), parts)
     return select(_NODES, found["nodes"], lost=found["lost"])
 
 

@@ -1,4 +1,4 @@
-"""The command `run`: all steps from a journal to its page, in one Spark session."""
+"""The command `run`: all steps from a journal to its page, with one start of Spark."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ import sys
 import time
 from typing import Final
 
-from pyspark.sql import SparkSession
-
 from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
-from purgatory.pipeline.job import Job
-from purgatory.pipeline.jobs import advise, compact, replay, report, summarize
+from purgatory.pipeline.jobs import compact, job_of
 from purgatory.pipeline.separation import check_apart
+from purgatory.pipeline.spark import Spark
 
 # The steps, and the arguments that each step takes.
-_STEPS: Final[tuple[tuple[str, Job, tuple[str, ...]], ...]] = (
-    ("compact", compact, ("journal", "dataset")),
-    ("summarize", summarize, ("dataset",)),
-    ("advise", advise, ("dataset",)),
-    ("replay", replay, ("dataset",)),
-    ("report", report, ("dataset", "page")),
-)
+_STEPS: Final = {
+    "compact": ("journal", "dataset"),
+    "summarize": ("dataset",),
+    "advise": ("dataset",),
+    "replay": ("dataset",),
+    "report": ("dataset", "page"),
+}
 
 
 def check(options: argparse.Namespace) -> None:
@@ -30,12 +28,13 @@ def check(options: argparse.Namespace) -> None:
     compact.check(options)
 
 
-def run(spark: SparkSession, options: argparse.Namespace) -> int:
+def run(spark: Spark, options: argparse.Namespace) -> int:
     """Run the steps with their default options, until a step fails. Returns its exit status, or 0."""
     began = time.monotonic()
-    for number, (name, step, arguments) in enumerate(_STEPS, start=1):
+    for number, (name, arguments) in enumerate(_STEPS.items(), start=1):
         print(f"step {number} of {len(_STEPS)}: {name}", file=sys.stderr, flush=True)
         of_step = parser().parse_args([name, "--", *(getattr(options, each) for each in arguments)])
+        step = job_of(name)
         step.check(of_step)
         status = step.run(spark, of_step)
         sys.stdout.flush()

@@ -6,10 +6,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from datetime import datetime
 
-from pyspark.sql import SparkSession
-
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.exchange import gather
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.summarize import fan_out, gaps, minutes
 from purgatory.pipeline.summarize.coverage import Coverage
 from purgatory.pipeline.summarize.hottest_keys import hottest_keys, ranked
@@ -22,7 +21,7 @@ def check(options: Namespace) -> None:
     Dataset(options.dataset).check_compacted()
 
 
-def run(spark: SparkSession, options: Namespace) -> None:
+def run(spark: Spark, options: Namespace) -> None:
     dataset = Dataset(options.dataset)
     this_run = dataset.new_run(SUMMARY_TABLES)
     parts = (
@@ -32,7 +31,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
         fan_out.FAN_OUT,
         gaps.GAP_MINUTES,
     )
-    pass_over = gather(spark.sparkContext, dataset.files(), parts)
+    pass_over = gather(spark, dataset.files(), parts)
     changed, of_checks, gap_minutes = (pass_over[name] for name in ("changes", "fan_out", "gaps"))
     coverage = Coverage.of(changed, of_checks)
     by_minute = {
@@ -44,7 +43,7 @@ def run(spark: SparkSession, options: Namespace) -> None:
     rows |= {table: gaps.mark_gaps(coverage.mark(own), gap_minutes) for table, own in by_minute.items()}
     rows[HOTTEST_KEYS] = ranked(pass_over["hottest_keys"], up_to=options.hottest)
     for table, own in rows.items():
-        dataset.replace_table(table, own, this_run)
+        dataset.replace(table, own, this_run)
         if table is not GAP_MINUTES:
             print(f"{dataset.derived(table).path}: {counted(own.num_rows, 'row')}")
 

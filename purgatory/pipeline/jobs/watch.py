@@ -6,10 +6,9 @@ import argparse
 from contextlib import closing
 from typing import Final
 
-from pyspark.sql import SparkSession
-
 from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.watch.monitor import HEADER, Monitor
 from purgatory.pipeline.watch.notice import INCOMPLETE, LATE, REFUSED, WARNING, Notice
 from purgatory.pipeline.watch.stream import watched
@@ -25,7 +24,7 @@ def check(options: argparse.Namespace) -> None:
         segments(options.journal, table.name)
 
 
-def run(spark: SparkSession, options: argparse.Namespace) -> int:
+def run(spark: Spark, options: argparse.Namespace) -> int:
     """Print notices until the end. Returns 0, WARNED or LACKING."""
     monitor = Monitor(options.lateness * 1000)
     happened: set[str] = set()

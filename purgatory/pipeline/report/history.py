@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from purgatory.journal.schema import CANCELLED, COMPLETED, EXPIRED, FAILED
 from purgatory.pipeline.report import markup
@@ -49,10 +50,7 @@ def history(findings: Findings) -> Section:
                 + selection_note(len(hues), len(findings.series), "kinds, those with the most operations")
             ),
             *_ended(findings, timeline, hues),
-            _expired(findings, timeline, hues),
-            _waited(findings, timeline, hues),
-            _pending(findings, timeline, hues),
-            *_late(findings, timeline, hues),
+            *_lines(findings, timeline, hues),
         ]
     return Section("time", "Over time", parts)
 
@@ -69,22 +67,20 @@ def fan_out(findings: Findings) -> Section:
     else:
         totals = _totals(rows)
         hues = colours(row["purgatory"] for row in totals)
-        figure = Chart(
+        figure = _line_chart(
+            timeline,
+            hues,
             "fan-out-chart",
             "Operations that a check tries",
             "A check of a key tries the operations that watch it. "
             + selection_note(len(hues), len(totals), "purgatories, those with the most checks"),
-            lines(
-                rows,
-                timeline,
-                series=lambda row: str(row["purgatory"]),
-                colours=hues,
-                measures=(("99 %", "tried_p99"), ("half", "tried_p50")),
-                text=rounded,
-                title="operations tried",
-                axis=count_axis,
-            ),
-            legend(hues, ("99 % try no more", "half try no more"), timeline),
+            rows,
+            measures=(("99 %", "tried_p99"), ("half", "tried_p50")),
+            dashes=("99 % try no more", "half try no more"),
+            series=lambda row: str(row["purgatory"]),
+            text=rounded,
+            title="operations tried",
+            axis=count_axis,
         )
         parts = [figure, markup.table("What checks of keys tried and completed", _FAN_OUT_COLUMNS, totals)]
     return Section("fan-out", "Fan-out", parts)
@@ -114,87 +110,70 @@ def _ended(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list
     ]
 
 
-def _expired(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Chart:
-    rows = [{**row, "ratio": row["expired"] / row["operations"]} for row in findings[MINUTES]]
-    return Chart(
+def _lines(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Iterator[Chart]:
+    """The charts with a line for each kind. There is no chart of the lateness if no operation expired."""
+    chart = partial(_line_chart, timeline, hues, series=series)
+    minutes = findings[MINUTES]
+    yield chart(
         "expired",
         "Share that expired",
         "The share of the operations that ended in a step.",
-        lines(
-            rows,
-            timeline,
-            series=series,
-            colours=hues,
-            measures=(("expired", "ratio"),),
-            text=percent,
-            title="expired",
-            axis=share_axis,
-        ),
-        legend(hues, (), timeline),
+        [{**row, "ratio": row["expired"] / row["operations"]} for row in minutes],
+        measures=(("expired", "ratio"),),
+        text=percent,
+        title="expired",
+        axis=share_axis,
     )
-
-
-def _waited(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Chart:
-    return Chart(
+    yield chart(
         "waited",
         "How long operations waited",
         "The time until operations ended. Where many operations expire, the chart shows their timeout.",
-        lines(
-            findings[MINUTES],
-            timeline,
-            series=series,
-            colours=hues,
-            measures=(("99 %", "wait_p99_us"), ("half", "wait_p50_us")),
-            text=duration,
-            title="waited",
-            axis=duration_axis,
-            log=True,
-        ),
-        legend(hues, ("99 % waited no longer", "half waited no longer"), timeline),
+        minutes,
+        measures=(("99 %", "wait_p99_us"), ("half", "wait_p50_us")),
+        dashes=("99 % waited no longer", "half waited no longer"),
+        text=duration,
+        title="waited",
+        axis=duration_axis,
+        log=True,
     )
-
-
-def _pending(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> Chart:
-    return Chart(
+    yield chart(
         "pending",
         "Operations pending",
         "The highest number in a step, and the average over the step.",
-        lines(
-            findings[PENDING],
-            timeline,
-            series=series,
-            colours=hues,
-            measures=(("at most", "pending_max"), ("on average", "pending_mean")),
-            text=rounded,
-            title="pending",
-            axis=count_axis,
-        ),
-        legend(hues, ("at most", "on average"), timeline),
+        findings[PENDING],
+        measures=(("at most", "pending_max"), ("on average", "pending_mean")),
+        dashes=("at most", "on average"),
+        text=rounded,
+        title="pending",
+        axis=count_axis,
     )
-
-
-def _late(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Chart]:
-    """Return no chart if no operation expired."""
-    if all(row["lateness_p99_us"] is None for row in findings[MINUTES]):
-        return []
-    return [
-        Chart(
+    if any(row["lateness_p99_us"] is not None for row in minutes):
+        yield chart(
             "late",
             "How late operations expired",
             "The time from the deadline to the expiration. 99 % of the operations were less late.",
-            lines(
-                findings[MINUTES],
-                timeline,
-                series=series,
-                colours=hues,
-                measures=(("99 %", "lateness_p99_us"),),
-                text=duration,
-                title="late by",
-                axis=duration_axis,
-            ),
-            legend(hues, (), timeline),
+            minutes,
+            measures=(("99 %", "lateness_p99_us"),),
+            text=duration,
+            title="late by",
+            axis=duration_axis,
         )
-    ]
+
+
+def _line_chart(
+    timeline: Timeline,
+    hues: dict[str, str],
+    name: str,
+    heading: str,
+    note: str,
+    rows: Sequence[Row],
+    *,
+    dashes: Sequence[str] = (),
+    **how: Any,
+) -> Chart:
+    """A chart of `lines` and its legend, in which `dashes` say what the two measures are."""
+    spec = lines(rows, timeline, colours=hues, **how)
+    return Chart(name, heading, note, spec, legend(hues, dashes, timeline))
 
 
 def _minutes(row: Row) -> float:

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark import SparkContext
 
 from purgatory.journal.schema import SCHEMAS
 from purgatory.pipeline.exchange import Part, gather, rows_of
 from purgatory.pipeline.schemas import Table
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.sql import DAY_US, select
 from purgatory.pipeline.transforms.segments import content_of, rows_in
 from purgatory.pipeline.transforms.validation import reasons
@@ -29,7 +29,7 @@ QUALIFY row_number() OVER (PARTITION BY {identity} ORDER BY segment, position) >
 """
 
 
-def identities(context: SparkContext, table: Table, paths: Sequence[str]) -> tuple[int, int]:
+def identities(spark: Spark, table: Table, paths: Sequence[str]) -> tuple[int, int]:
     """The number of rows in these files of a table, and the number of their identities.
 
     Counts hashes of 64 bits instead of the identities. So if the numbers are equal, there are no duplicates.
@@ -44,12 +44,12 @@ def identities(context: SparkContext, table: Table, paths: Sequence[str]) -> tup
         group=("hash",),
         merge=partial(select, _COUNTED),
     )
-    counts = gather(context, {table.name: paths}, [part])[table.name]
+    counts = gather(spark, {table.name: paths}, [part])[table.name]
     return pc.sum(counts["rows"]).as_py(), pc.sum(counts["identities"]).as_py()
 
 
 def duplicates(
-    context: SparkContext, table: Table, segments: Sequence[str], known: Sequence[str]
+    spark: Spark, table: Table, segments: Sequence[str], known: Sequence[str]
 ) -> Mapping[str, Positions]:
     """The positions of the duplicates in each of these segments.
 
@@ -67,7 +67,7 @@ def duplicates(
     )
     numbers = {path: number for number, path in numbered.items()}
     files = {table.name: [*segments, *known]}
-    found = gather(context, files, [part], partial(placed, table, numbers))[table.name]
+    found = gather(spark, files, [part], partial(placed, table, numbers))[table.name]
     by_segment = select("SELECT segment, list(position) AS positions FROM rows GROUP BY ALL", found)
     return {numbered[row["segment"]]: np.array(row["positions"]) for row in by_segment.to_pylist()}
 

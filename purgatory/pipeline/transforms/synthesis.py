@@ -1,7 +1,7 @@
 """Synthetic operations with known distributions, with the columns of a journal.
 
-Each value is a hash of the seed, the row's number, and the name of its purpose. So the rows are the same on
-every cluster, with any number of partitions.
+The random values of some operations depend on the seed and on the number of the first operation. So the rows
+are the same on every cluster.
 """
 
 from __future__ import annotations
@@ -9,162 +9,141 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
 
-from purgatory.journal.schema import CANCELLED, CHECKS_SCHEMA, COMPLETED, EXPIRED, OPERATIONS_SCHEMA
-from purgatory.pipeline.workload import NUMBERS, Kind, Workload
+from purgatory.journal.schema import CHECKS_SCHEMA, OPERATIONS_SCHEMA
+from purgatory.pipeline.sql import select
+from purgatory.pipeline.workload import Workload
 
-# The tick, in microseconds. An operation is less than a tick late.
-_TICK_US: Final = 1000
-_NUMBER: Final = f"operation_id & {NUMBERS - 1}"
-
-# Defects of rows: a column, and its wrong value.
-_DEFECTS: Final = (
-    ("kind", "CAST(NULL AS string)"),
-    ("kind", "''"),
-    ("keys", "array(CAST(NULL AS string))"),
-    ("started", "CAST(NULL AS timestamp)"),
-    ("started", "TIMESTAMP '1969-07-20 20:17:40'"),
-    ("waited_us", "-1 - waited_us"),
-    ("lateness_us", "waited_us + 1"),
-    ("outcome", "'forgotten'"),
-    ("tries", "0"),
+# Uniform values from 0 to below 1, by the names of their purposes.
+_UNIFORM: Final = (
+    *("node", "kind", "started", "withdrawn", "withdrawal", "lateness"),
+    *("tries", "hot", "first_key", "two_keys", "second_key"),
 )
+# The operations of one node have their own run of a writer, and so their own upper half of the ids. The tick
+# is a millisecond, and an operation is less than a tick late. It is tried when it is offered, and a random
+# number of times without success, two on average.
+_OPERATIONS: Final = """
+WITH drawn AS (
+    SELECT
+        rows.*, nodes.node AS of_node, kinds.kind AS of_kind, run, timeout_us,
+        round(least(median_us * exp(sigma * normal), 1e15))::BIGINT AS completion_us,
+        if(withdrawn < {withdrawn}, floor(withdrawal * timeout_us)::BIGINT, NULL) AS withdrawal_us,
+        if(hot < {hot}, 1, {first_key}) AS first,
+        {second_key} AS second
+    FROM rows
+    JOIN nodes ON nodes.number = floor(rows.node * {nodes})
+    JOIN kinds ON kinds.number = floor(rows.kind * {kinds})
+),
+ended AS (
+    SELECT
+        *,
+        CASE
+            WHEN completion_us < least(timeout_us, withdrawal_us) THEN 'completed'
+            WHEN withdrawal_us IS NOT NULL THEN 'cancelled'
+            ELSE 'expired'
+        END AS outcome,
+        if(outcome = 'expired', floor(lateness * 1000)::BIGINT, NULL) AS lateness_us
+    FROM drawn
+)
+SELECT
+    of_node AS node, lower(of_kind) AS purgatory, run << 32 | id AS operation_id, of_kind AS kind,
+    if(two_keys < 0.25 AND first != second, ['key-' || first, 'key-' || second], ['key-' || first]) AS keys,
+    instant({start_us} + floor(started * {duration_us})) AS started,
+    timeout_us,
+    CASE outcome
+        WHEN 'completed' THEN completion_us
+        WHEN 'cancelled' THEN withdrawal_us
+        ELSE timeout_us + lateness_us
+    END AS waited_us,
+    lateness_us, outcome,
+    1 + floor(-2.5 * ln(1 - tries)) + (outcome = 'completed')::INTEGER AS tries
+FROM ended ORDER BY id
+"""
+# There is one check for each operation that was tried again, at its end.
+_CHECKS: Final = """
+SELECT node, purgatory, keys[1] AS key, instant(ended_us(started, waited_us)) AS checked,
+    tries - 1 AS tried, (outcome = 'completed')::INTEGER AS completed
+FROM rows WHERE tries > 1
+"""
+_DEFECTS: Final = 9
+_DEFECTIVE: Final = """
+SELECT * EXCLUDE (defect) REPLACE (
+    CASE defect WHEN 0 THEN NULL WHEN 1 THEN '' ELSE kind END AS kind,
+    if(defect = 2, [NULL], keys) AS keys,
+    CASE defect WHEN 3 THEN NULL WHEN 4 THEN instant(-14_182_940_000_000) ELSE started END AS started,
+    if(defect = 5, -1 - waited_us, waited_us) AS waited_us,
+    if(defect = 6, waited_us + 1, lateness_us) AS lateness_us,
+    if(defect = 7, 'forgotten', outcome) AS outcome,
+    if(defect = 8, 0, tries) AS tries
+)
+FROM rows
+"""
 
 
-def operations(numbers: DataFrame, workload: Workload) -> DataFrame:
-    """One operation for each row of `numbers`, with the columns of a journal's operations.
+def operations(workload: Workload, first: int, count: int) -> pa.Table:
+    """Operations with the numbers from `first` on, with the columns of a journal's operations."""
+    draw = np.random.default_rng([workload.seed, first])
+    rows = {"id": np.arange(first, first + count), "normal": draw.standard_normal(count)}
+    rows |= {purpose: draw.random(count) for purpose in _UNIFORM}
+    runs = np.random.default_rng(workload.seed).integers(1 << 31, size=workload.nodes)
+    nodes = {
+        "number": range(workload.nodes),
+        "node": [f"node-{number}" for number in range(workload.nodes)],
+        "run": runs,
+    }
+    kinds = {
+        "number": range(len(workload.kinds)),
+        "kind": [each.name for each in workload.kinds],
+        "median_us": [1e6 * each.median for each in workload.kinds],
+        "sigma": [each.sigma for each in workload.kinds],
+        "timeout_us": [round(1e6 * each.timeout) for each in workload.kinds],
+    }
+    query = _OPERATIONS.format(
+        nodes=workload.nodes,
+        kinds=len(workload.kinds),
+        withdrawn=workload.withdrawn,
+        hot=workload.hot,
+        first_key=_rank("first_key", workload),
+        second_key=_rank("second_key", workload),
+        start_us=round(workload.start.timestamp() * 1e6),
+        duration_us=round(workload.duration * 1e6),
+    )
+    return _typed(
+        select(query, pa.table(rows), nodes=pa.table(nodes), kinds=pa.table(kinds)), OPERATIONS_SCHEMA
+    )
 
-    `numbers` has the column id: whole numbers from 0, below NUMBERS.
+
+def checks(operations: pa.Table) -> pa.Table:
+    """The checks that tried these operations, with the columns of a journal's checks."""
+    return _typed(select(_CHECKS, operations), CHECKS_SCHEMA)
+
+
+def with_defects(operations: pa.Table, workload: Workload, first: int) -> pa.Table:
+    """Add defects to a share of the operations, whose numbers begin with `first`."""
+    draw = np.random.default_rng([workload.seed, first, _DEFECTS])
+    count = operations.num_rows
+    malformed, defects = draw.random(count) < workload.malformed, draw.integers(_DEFECTS, size=count)
+    chosen = pa.array(np.where(malformed, defects, -1))
+    return _typed(select(_DEFECTIVE, operations.append_column("defect", chosen)), OPERATIONS_SCHEMA)
+
+
+def _rank(uniform: str, workload: Workload) -> str:
+    """SQL for a rank from 1 to `keys`: the whole part of x with the density x ** -zipf.
+
+    Zipf's law has whole x.
     """
-    draw = _RandomValues(workload.seed, F.col("id"))
-    node = draw.below("node", workload.nodes)
-    kind = draw.below("kind", len(workload.kinds))
-    ended = numbers.select(
-        "id",
-        F.format_string("node-%d", node).alias("node"),
-        # Each node has its own run of a writer, and so its own upper half of the ids.
-        F.shiftrightunsigned(F.xxhash64(F.lit(workload.seed), F.lit("run"), node), 33).alias("run"),
-        _choice(kind, [F.lit(each.name) for each in workload.kinds]).alias("kind"),
-        _choice(kind, [F.lit(round(each.timeout * 1e6)).cast("long") for each in workload.kinds]).alias(
-            "timeout_us"
-        ),
-        _choice(kind, [_completion(draw, each) for each in workload.kinds]).alias("completion"),
-    ).withColumn(
-        "withdrawal",
-        F.when(
-            draw.uniform("withdrawn") < workload.withdrawn,
-            F.floor(draw.uniform("withdrawal") * F.col("timeout_us")),
-        ),
-    )
-    limit = F.least("timeout_us", "withdrawal")
-    outcome = (
-        F.when(F.col("completion") < limit, COMPLETED)
-        .when(F.col("withdrawal").isNotNull(), CANCELLED)
-        .otherwise(EXPIRED)
-    )
-    completed, expired = F.col("outcome") == COMPLETED, F.col("outcome") == EXPIRED
-    start_us = round(workload.start.timestamp() * 1e6)
-    return (
-        ended.withColumn("outcome", outcome)
-        .withColumn("lateness_us", F.when(expired, draw.below("lateness", _TICK_US)))
-        .withColumn("purgatory", F.lower("kind"))
-        .withColumn("operation_id", F.shiftleft("run", 32) + F.col("id"))
-        .withColumn("keys", _keys(draw, workload))
-        .withColumn(
-            "started", F.timestamp_micros(start_us + draw.below("start", round(workload.duration * 1e6)))
-        )
-        .withColumn(
-            "waited_us",
-            F.when(completed, F.col("completion")).otherwise(limit + F.coalesce("lateness_us", F.lit(0))),
-        )
-        # The try when it was offered, and a random number of unsuccessful tries, two on average.
-        .withColumn(
-            "tries",
-            (1 + F.floor(-2.5 * F.log(draw.uniform("tries"))) + completed.cast("int")).cast("int"),
-        )
-        .select(*OPERATIONS_SCHEMA.names)
-    )
-
-
-def checks(operations: DataFrame) -> DataFrame:
-    """The checks that tried these operations, with the columns of a journal's checks.
-
-    There is one check for each operation, at its end.
-    """
-    tried = F.col("tries") - 1
-    return (
-        operations.where(tried > 0)
-        .select(
-            "node",
-            "purgatory",
-            F.element_at("keys", 1).alias("key"),
-            F.timestamp_micros(F.unix_micros("started") + F.col("waited_us")).alias("checked"),
-            tried.alias("tried"),
-            (F.col("outcome") == COMPLETED).cast("int").alias("completed"),
-        )
-        .select(*CHECKS_SCHEMA.names)
-    )
-
-
-def with_defects(operations: DataFrame, workload: Workload) -> DataFrame:
-    """Add defects to a share of the operations."""
-    draw = _RandomValues(workload.seed, F.expr(_NUMBER))
-    chosen = F.when(draw.uniform("malformed") < workload.malformed, draw.below("defect", len(_DEFECTS)))
-    columns = {name: F.col(name) for name in operations.columns}
-    for number, (name, value) in enumerate(_DEFECTS):
-        columns[name] = F.when(chosen == number, F.expr(value)).otherwise(columns[name])
-    return operations.select(*(column.alias(name) for name, column in columns.items()))
-
-
-class _RandomValues:
-    """Random values that depend on a seed, a number, and the name of their purpose."""
-
-    def __init__(self, seed: int, number: Column) -> None:
-        self._seed = F.lit(seed)
-        self._number = number
-
-    def uniform(self, purpose: str) -> Column:
-        """A uniform value in (0, 1)."""
-        bits = F.shiftrightunsigned(F.xxhash64(self._seed, F.lit(purpose), self._number), 11)
-        return (bits + 0.5) / float(1 << 53)
-
-    def below(self, purpose: str, limit: int) -> Column:
-        """A uniform whole number from 0 to below `limit`."""
-        return F.least(F.floor(self.uniform(purpose) * limit), F.lit(limit - 1)).cast("long")
-
-    def normal(self, purpose: str) -> Column:
-        """A standard normal value, by the method of Box and Muller."""
-        radius = F.sqrt(-2 * F.log(self.uniform(f"{purpose}, radius")))
-        return radius * F.cos(2 * math.pi * self.uniform(f"{purpose}, angle"))
-
-
-def _completion(draw: _RandomValues, kind: Kind) -> Column:
-    """The time to completion in microseconds."""
-    return F.round(kind.median * 1e6 * F.exp(kind.sigma * draw.normal("completion"))).cast("long")
-
-
-def _keys(draw: _RandomValues, workload: Workload) -> Column:
-    """One key, and a second one for a quarter of the operations."""
-    first = F.when(draw.uniform("hot") < workload.hot, F.lit(1)).otherwise(
-        _rank(draw.uniform("key"), workload)
-    )
-    second = _rank(draw.uniform("second key"), workload)
-    both = (draw.uniform("keys") < 0.25) & (first != second)
-    name = F.format_string("key-%d", first)
-    return F.when(both, F.array(name, F.format_string("key-%d", second))).otherwise(F.array(name))
-
-
-def _rank(uniform: Column, workload: Workload) -> Column:
-    """A rank from 1 to `keys`: the whole part of x with the density x ** -zipf. (Zipf's law has whole x.)"""
     power, end = 1 - workload.zipf, workload.keys + 1.0
     if math.isclose(power, 0, abs_tol=1e-9):
-        x = F.pow(F.lit(end), uniform)
+        x = f"pow({end}, {uniform})"
     else:
-        x = F.pow(1 + uniform * (end**power - 1), F.lit(1 / power))
-    return F.least(F.floor(x), F.lit(workload.keys)).cast("long")
+        x = f"pow(1 + {uniform} * {end**power - 1!r}, {1 / power!r})"
+    return f"least(floor({x}), {workload.keys})::BIGINT"
 
 
-def _choice(number: Column, values: list[Column]) -> Column:
-    return F.element_at(F.array(*values), (number + 1).cast("int"))
+def _typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with the types of the schema. Any column and any list may have nulls."""
+    types = {field.name: field.type for field in schema}
+    lists = {name: pa.list_(kind.value_type) for name, kind in types.items() if pa.types.is_list(kind)}
+    return rows.cast(pa.schema((types | lists).items()))

@@ -11,13 +11,12 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import SCHEMAS
 from purgatory.pipeline.exchange import dealt
 from purgatory.pipeline.listing import Segment, segments, text_of
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.sql import select
 from purgatory.pipeline.transforms.segments import UnreadableError, content_of, rows_in
 from purgatory.pipeline.transforms.validation import reasons
@@ -62,8 +61,8 @@ class Reading:
 class _Journal:
     """The segments of a journal that have not been read yet."""
 
-    def __init__(self, context: SparkContext, journal: str, since: datetime) -> None:
-        self._context = context
+    def __init__(self, spark: Spark, journal: str, since: datetime) -> None:
+        self._spark = spark
         self._journal = journal
         self._since = since
         self._seen: set[str] = set()
@@ -76,7 +75,7 @@ class _Journal:
         self._seen.update(each.path for each in new)
         until = datetime.now(UTC) + _CLOCK_SKEW
         reader = partial(read, table, query, round(until.timestamp() * 1e6))
-        tasks = dealt(self._context, {each.path: each.size for each in new})
+        tasks = dealt(self._spark, {each.path: each.size for each in new})
         return reduce(Reading.__add__, tasks.flatMap(reader).collect())
 
     def _is_new(self, segment: Segment) -> bool:
@@ -84,7 +83,7 @@ class _Journal:
 
 
 def watched(
-    spark: SparkSession,
+    spark: Spark,
     journal: str,
     monitor: Monitor,
     *,
@@ -99,7 +98,7 @@ def watched(
     Without `every_ms` it ends when all existing segments have been read. Raises PipelineError if this is no
     journal.
     """
-    unread = _Journal(spark.sparkContext, journal, datetime.now(UTC) - timedelta(milliseconds=since_ms))
+    unread = _Journal(spark, journal, datetime.now(UTC) - timedelta(milliseconds=since_ms))
     windows = Windows(1000 * window_ms)
     latest = time.monotonic()
     while True:

@@ -13,7 +13,6 @@ from types import SimpleNamespace as Row
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import EXPIRED
 from purgatory.pipeline.advise.verdict import UNKNOWN, UNLESS
@@ -21,12 +20,13 @@ from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import advise
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.tables import ADVICE_TABLES
 from tests.pipeline.datasets import add_batch, derive, rows_of_run
 from tests.pipeline.journals import operation
 
 
-def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, str, int, str]]) -> Dataset:
+def compacted(spark: Spark, root: Path, waits: Sequence[tuple[str, str, int, str]]) -> Dataset:
     """A dataset with operations of these purgatories, on these keys; waits are in milliseconds."""
     dataset = Dataset(str(root))
     rows = [
@@ -45,7 +45,7 @@ def compacted(spark: SparkSession, root: Path, waits: Sequence[tuple[str, str, i
     return dataset
 
 
-def advised(spark: SparkSession, dataset: Dataset) -> dict[str, list[Any]]:
+def advised(spark: Spark, dataset: Dataset) -> dict[str, list[Any]]:
     last = {"curves": "waited_us", "timeouts": "share", "effects": "timeout_us", "verdicts": "key"}
     return {
         name: [
@@ -65,7 +65,7 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(spark: Spark, tmp_path_factory: pytest.TempPathFactory) -> Run:
     hot = [("fetch", "hot", 1, "completed"), ("fetch", "hot", 2, "completed"), ("fetch", "hot", 5, "expired")]
     cold = ("fetch", "cold", 4, "completed")
     fast = [("produce", f"fast-{number}", 1, "completed") for number in range(500)]
@@ -124,7 +124,7 @@ def test_it_prints_the_verdicts_before_the_timeouts(run: Run) -> None:
 
 
 def test_of_no_operations_it_has_nothing_to_say_and_makes_empty_tables(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: Spark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dataset = compacted(spark, tmp_path, [])
     advise.run(spark, Namespace(dataset=dataset.root, hot_keys=1))

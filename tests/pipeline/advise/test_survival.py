@@ -124,23 +124,6 @@ def test_worked_example(by_stratum: dict[str, Curve]) -> None:
     assert curve["mean_wait_us"] == pytest.approx(areas, abs=EXACT)
 
 
-def test_the_plain_interval_is_some_standard_errors_clipped_to_0_and_1(
-    by_stratum: dict[str, Curve],
-) -> None:
-    curve = by_stratum["worked"]
-    # Greenwood: the sum of completed / (at risk * the others at risk).
-    variances = [1 / 30, 1 / 30 + 1 / 20, 1 / 30 + 1 / 20, 1 / 30 + 1 / 20 + 1 / 2, 1 / 30 + 1 / 20 + 1 / 2]
-    margins = [
-        1.959963984540054 * s * math.sqrt(v) for s, v in zip(curve["survival"], variances, strict=True)
-    ]
-    lows = [max(s - m, 0) for s, m in zip(curve["survival"], margins, strict=True)]
-    highs = [min(s + m, 1) for s, m in zip(curve["survival"], margins, strict=True)]
-    assert curve["plain_low"] == pytest.approx(lows, abs=EXACT)
-    assert curve["plain_high"] == pytest.approx(highs, abs=EXACT)
-    assert 0.0 in lows
-    assert 1.0 in highs
-
-
 def test_curve_interval_and_area_agree_with_lifelines(by_stratum: dict[str, Curve]) -> None:
     assert len(by_stratum) == 36
     for stratum, curve in by_stratum.items():
@@ -171,13 +154,13 @@ def test_the_interval_is_null_where_all_operations_have_completed(by_stratum: di
     for stratum in ("all completed", "last completed", "at once", "alone"):
         curve = by_stratum[stratum]
         assert curve["survival"][-1] == 0
-        for bound in ("survival_low", "survival_high", "plain_low", "plain_high"):
+        for bound in ("survival_low", "survival_high"):
             assert curve[bound][-1] is None
 
 
 def test_the_curve_is_one_until_an_operation_completes(by_stratum: dict[str, Curve]) -> None:
     curve = by_stratum["all censored"]
-    for column in ("survival", "survival_low", "survival_high", "plain_low", "plain_high"):
+    for column in ("survival", "survival_low", "survival_high"):
         assert curve[column] == [1.0, 1.0, 1.0]
 
 

@@ -1,6 +1,6 @@
 """Runs commands on a cluster in a separate process: ``python -m tests.pipeline.cluster.driver < ORDERS``.
 
-A process has one SparkContext, and that of the tests is local. All commands share a session, because
+A process has one SparkContext, and that of the tests is local. All commands share one Spark, because
 executors take seconds to start.
 """
 
@@ -12,11 +12,9 @@ import threading
 from collections.abc import Sequence
 from typing import Final, TypedDict
 
-from pyspark.sql import SparkSession
-
 from purgatory.pipeline.commands import parser
-from purgatory.pipeline.jobs import JOBS
-from purgatory.pipeline.session import spark_session
+from purgatory.pipeline.jobs import job_of
+from purgatory.pipeline.spark import Spark
 from tests.pipeline.cluster.standalone import WORKERS, kill, suspended
 
 # Seconds between two polls of Spark's status.
@@ -42,9 +40,9 @@ class WorkerKiller(threading.Thread):
     decides. A task that ends at that moment is replaced by one that waits, so each worker holds a task.
     """
 
-    def __init__(self, spark: SparkSession, workers: Sequence[int]) -> None:
+    def __init__(self, spark: Spark, workers: Sequence[int]) -> None:
         super().__init__(name="killer")
-        self._context = spark.sparkContext
+        self._context = spark.context
         self._tracker = self._context.statusTracker()
         self._workers = workers
         self._over = threading.Event()
@@ -80,14 +78,14 @@ class WorkerKiller(threading.Thread):
 
 def main() -> None:
     orders: Orders = json.load(sys.stdin)
-    with spark_session(orders["master"], "purgatory tests", settings=orders["settings"]) as spark:
+    with Spark(orders["master"], "purgatory tests", settings=orders["settings"]) as spark:
         *others, last = map(parser().parse_args, orders["commands"])
         for options in others:
-            JOBS[options.command].run(spark, options)
+            job_of(options.command).run(spark, options)
         killer = WorkerKiller(spark, orders["workers"])
         killer.start()
         try:
-            JOBS[last.command].run(spark, last)
+            job_of(last.command).run(spark, last)
         finally:
             killer.stop()
         if killer.killed_during is None:

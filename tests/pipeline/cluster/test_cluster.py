@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.pipeline.commands import parser
-from purgatory.pipeline.jobs import JOBS
+from purgatory.pipeline.jobs import job_of
 from purgatory.pipeline.jobs.generate import generate
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.workload import Workload
 from tests.pipeline.alike import assert_alike, rows
 from tests.pipeline.cluster.driver import Orders
@@ -36,15 +36,10 @@ JOURNALS: Final = 4
 
 ON_A_CLUSTER: Final = {
     **SETTINGS,
-    # As users have it, except that it would merge few rows into one task.
-    "spark.sql.adaptive.enabled": "true",
-    "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.driver.memory": "1g",
     "spark.executor.extraJavaOptions": SETTINGS["spark.driver.extraJavaOptions"],
     "spark.executor.memory": "512m",
-    # Both workers get tasks: several files, and several partitions after each shuffle.
-    "spark.sql.files.maxRecordsPerFile": str(OPERATIONS),
-    "spark.sql.shuffle.partitions": "12",
+    # Both workers get tasks.
     "spark.default.parallelism": "12",
     # The status of a stage tells of each task at once, and not every 100 ms.
     "spark.ui.liveUpdate.period": "0",
@@ -90,9 +85,7 @@ def arguments(command: str, journals: Path, dataset: Path) -> list[str]:
         pytest.param(tuple(TABLES), id="all commands"),
     ],
 )
-def runs(
-    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Runs:
+def runs(request: pytest.FixtureRequest, spark: Spark, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """Run the commands once for all tests, at the same time on both masters."""
     commands: Sequence[str] = request.param
     local, remote, events, journals = (
@@ -121,7 +114,7 @@ def runs(
         )
         for command in commands:
             options = parser().parse_args(arguments(command, journals, local))
-            JOBS[options.command].run(spark, options)
+            job_of(options.command).run(spark, options)
         done = driver.result()
     assert done.returncode == 0, done.stdout + done.stderr
     (log,) = events.iterdir()

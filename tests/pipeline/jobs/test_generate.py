@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark import TaskContext
-from pyspark.sql import SparkSession
 
-from purgatory.journal.schema import CHECKS
+from purgatory.journal.schema import CHECKS, OPERATIONS
 from purgatory.pipeline import compaction
 from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
@@ -20,8 +17,9 @@ from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import generate
 from purgatory.pipeline.jobs.compact import compact
 from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.transforms.segments import rows_in
-from purgatory.pipeline.workload import Workload
+from purgatory.pipeline.workload import NUMBERS, Workload
 from tests.pipeline.settings import NO_SPARK
 
 
@@ -32,7 +30,7 @@ def test_the_start_is_in_utc_unless_it_has_an_offset(text: str) -> None:
 
 
 def test_a_synthetic_journal_can_be_compacted(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = f"{tmp_path}/synthetic"
     arguments = [
@@ -71,7 +69,7 @@ def test_a_journal_that_could_not_be_written_leaves_nothing(
 ) -> None:
     options = parser().parse_args(["generate", f"{tmp_path}/journal"])
 
-    def fail(spark: SparkSession, journal: str, workload: Workload) -> None:
+    def fail(spark: Spark, journal: str, workload: Workload) -> None:
         Path(journal).mkdir()
         raise OSError("the disk is full")
 
@@ -82,14 +80,15 @@ def test_a_journal_that_could_not_be_written_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_task_with_rows_writes_a_segment_and_writes_it_again_if_it_is_repeated(
+def test_a_task_writes_its_segments_and_writes_them_again_if_it_is_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = pa.record_batch({"id": [1, 2]})
-    for number, batches in ((3, [rows]), (4, [rows, rows]), (3, [rows]), (5, [])):
-        monkeypatch.setattr(
-            TaskContext, "get", lambda number=number: SimpleNamespace(partitionId=lambda: number)
-        )
-        assert list(generate.write_batches(str(tmp_path), iter(batches))) == []
-    found = {path.name: pq.read_table(path).num_rows for path in tmp_path.iterdir()}
-    assert found == {"000003.parquet": 2, "000004.parquet": 4}
+    monkeypatch.setattr(generate, "_ROWS_PER_FILE", 20)
+    for number in (0, 2, 1, 2):
+        generate.write_segments(str(tmp_path), Workload(operations=45, malformed=0), number)
+    files = sorted((tmp_path / OPERATIONS).iterdir())
+    assert [file.name for file in files] == ["000000.parquet", "000001.parquet", "000002.parquet"]
+    found = [pq.read_table(file)["operation_id"].to_pylist() for file in files]
+    assert [len(ids) for ids in found] == [20, 20, 5]
+    assert sorted(each % NUMBERS for ids in found for each in ids) == list(range(45))
+    assert len(list((tmp_path / CHECKS).iterdir())) == 3

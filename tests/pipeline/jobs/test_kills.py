@@ -20,7 +20,6 @@ import polars as pl
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
 from purgatory.pipeline import locations
@@ -28,9 +27,10 @@ from purgatory.pipeline.commands import parser
 from purgatory.pipeline.compaction import Compaction
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.delta import StoredTable
+from purgatory.pipeline.intake import Counts
 from purgatory.pipeline.jobs.compact import compact, run
 from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
-from purgatory.pipeline.tally import Counts
+from purgatory.pipeline.spark import Spark
 from tests.pipeline.journals import ROWS, add_segment, operation
 from tests.pipeline.object_store import ship
 from tests.pipeline.settings import SETTINGS
@@ -73,13 +73,13 @@ def shipped(journal: Path, root: str) -> str:
     return f"{root}/journals/{journal.name}"
 
 
-def add(spark: SparkSession, journal: Path, dataset: Dataset) -> Counts:
+def add(spark: Spark, journal: Path, dataset: Dataset) -> Counts:
     """Compact the checks, two segments in a batch."""
     address = shipped(journal, dataset.root.removesuffix("/dataset"))
     return compact(spark, address, dataset, CHECKS_TABLE, 2).added
 
 
-def read(spark: SparkSession, table: StoredTable, *columns: str) -> list[tuple[Any, ...]]:
+def read(spark: Spark, table: StoredTable, *columns: str) -> list[tuple[Any, ...]]:
     """The rows of a table, sorted, after making sure that three programs read the same."""
     if not table.exists:
         return []
@@ -92,7 +92,7 @@ def read(spark: SparkSession, table: StoredTable, *columns: str) -> list[tuple[A
     return sorted(by_arrow)
 
 
-def keys(spark: SparkSession, dataset: Dataset) -> list[str]:
+def keys(spark: Spark, dataset: Dataset) -> list[str]:
     return [key for (key,) in read(spark, dataset.table(CHECKS_TABLE), "key")]
 
 
@@ -169,7 +169,7 @@ A_SAMPLE: Final = (("commit the rows", move), ("commit the segments", poison))
 def test_no_row_is_lost_or_doubled(
     step: str,
     change: Callable[[Path], Path],
-    spark: SparkSession,
+    spark: Spark,
     journal: Path,
     dataset: Dataset,
     monkeypatch: pytest.MonkeyPatch,
@@ -210,7 +210,7 @@ def test_no_row_is_lost_or_doubled(
 
 @pytest.mark.long
 def test_after_a_kill_with_signal_9_no_row_is_lost_or_repeated(
-    spark: SparkSession, journal: Path, dataset: Dataset, root: str
+    spark: Spark, journal: Path, dataset: Dataset, root: str
 ) -> None:
     for number in range(4):
         add_segment(journal, f"{number}", [operation(number), operation(number + 1)])

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.pipeline import locations
 from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import compact, prune, watch
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
+from purgatory.pipeline.spark import Spark
 from tests.pipeline.journals import add_segment, operation
 from tests.pipeline.odd_names import ODD_NAMES, REFUSED_NAMES
 from tests.pipeline.settings import SETTINGS
@@ -27,7 +27,7 @@ def ids(dataset: Dataset) -> list[int]:
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_a_journal_and_a_dataset_may_have_any_name(
-    name: str, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, spark: Spark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = add_segment(tmp_path / name / "journal", name, [operation(1), operation(1), operation(2)])
     root = f"{tmp_path}/{'dataset' if name in REFUSED_NAMES else name}/dataset"

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
 from purgatory.pipeline.batches import Batches
@@ -15,13 +14,14 @@ from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import optimize
 from purgatory.pipeline.schemas import CHECKS_TABLE
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.tables import GAP_MINUTES
 from tests.pipeline.datasets import add_batch, derive
 from tests.pipeline.journals import ROWS
 
 
 def test_small_files_are_merged_and_files_that_no_table_needs_are_deleted(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: Spark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dataset = Dataset(f"{tmp_path}/dataset")
     checks = dataset.table(CHECKS_TABLE)

@@ -6,18 +6,18 @@ import os
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import OPERATIONS
 from purgatory.pipeline.commands import parser
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
+from purgatory.pipeline.intake import Counts
 from purgatory.pipeline.jobs import prune
 from purgatory.pipeline.jobs.compact import compact
 from purgatory.pipeline.listing import Segment
 from purgatory.pipeline.recorded import Recorded
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
-from purgatory.pipeline.tally import Counts
+from purgatory.pipeline.spark import Spark
 from tests.pipeline.journals import add_segment, operation
 from tests.pipeline.settings import NO_SPARK
 
@@ -30,7 +30,7 @@ def run(*arguments: str) -> None:
 
 
 def test_old_segments_are_deleted_once_their_rows_are_in_the_dataset(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: Spark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal, dataset = tmp_path / "journal", f"{tmp_path}/dataset"
     old = [
@@ -77,7 +77,7 @@ def test_old_segments_are_deleted_once_their_rows_are_in_the_dataset(
 
 
 def test_a_file_that_was_written_again_under_its_name_stays_until_it_is_read(
-    spark: SparkSession, tmp_path: Path
+    spark: Spark, tmp_path: Path
 ) -> None:
     journal, dataset = tmp_path / "journal", Dataset(f"{tmp_path}/dataset")
     path = add_segment(journal, "1", [operation(1)])
@@ -95,7 +95,7 @@ def test_a_file_that_was_written_again_under_its_name_stays_until_it_is_read(
 
 
 def test_a_file_that_links_lead_to_is_deleted_once_and_one_that_is_gone_is_no_error(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    spark: Spark, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journals, dataset = tmp_path / "journals", Dataset(f"{tmp_path}/dataset")
     paths = [add_segment(journals / "node", name, [operation(1)]) for name in ("1", "2")]

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.pipeline.commands import parser
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import advise, compact, replay, report, run, summarize
 from purgatory.pipeline.replay.wheel_waits import NO_WAITS
+from purgatory.pipeline.spark import Spark
 from tests.pipeline.journals import Row, add_segment, operation
 
 STEPS = {"compact": compact, "summarize": summarize, "advise": advise, "replay": replay, "report": report}
@@ -84,7 +84,7 @@ def test_an_error_of_a_step_is_raised_and_no_other_step_is_run(
     "rows", [[operation(1, outcome="completed", waited_us=10, lateness_us=None)], []], ids=len
 )
 def test_a_journal_of_which_a_step_has_nothing_to_say_becomes_a_page(
-    rows: list[Row], spark: SparkSession, tmp_path: Path
+    rows: list[Row], spark: Spark, tmp_path: Path
 ) -> None:
     add_segment(tmp_path / "journal", "one", rows)
     assert run_all(spark, f"{tmp_path}/journal", f"{tmp_path}/dataset", f"{tmp_path}/page") == 0
@@ -95,9 +95,7 @@ def test_a_journal_of_which_a_step_has_nothing_to_say_becomes_a_page(
 
 
 @pytest.mark.long
-def test_a_journal_becomes_a_page(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_journal_becomes_a_page(spark: Spark, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     add_segment(tmp_path / "journal", "one", [operation(number) for number in range(100)])
     assert run_all(spark, f"{tmp_path}/journal", f"{tmp_path}/dataset", f"{tmp_path}/page") == 0
     printed = capsys.readouterr().out

@@ -10,7 +10,6 @@ import duckdb
 import polars as pl
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
 from purgatory.pipeline import locations
@@ -22,6 +21,7 @@ from purgatory.pipeline.jobs import compact, optimize, prune, run, watch
 from purgatory.pipeline.jobs.generate import generate
 from purgatory.pipeline.listing import segments
 from purgatory.pipeline.schemas import CHECKS_TABLE, OPERATIONS_TABLE
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.tables import DERIVED_TABLES, GAP_MINUTES
 from purgatory.pipeline.watch.monitor import HEADER
 from purgatory.pipeline.workload import Workload
@@ -34,7 +34,7 @@ from tests.pipeline.object_store import KEY, SECRET, contents, ship
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_all_steps_give_in_a_store_what_they_give_on_a_disk(
-    spark: SparkSession, tmp_path: Path, bucket: str, capfd: pytest.CaptureFixture[str]
+    spark: Spark, tmp_path: Path, bucket: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     generate(spark, f"{bucket}/journals/a", Workload(operations=2000, duration=300.0))
     generate(spark, f"{tmp_path}/journals/a", Workload(operations=2000, duration=300.0))
@@ -60,7 +60,7 @@ def test_all_steps_give_in_a_store_what_they_give_on_a_disk(
         assert not [name for name, content in stored.items() if secret.encode() in content]
 
 
-def test_other_programs_read_the_same_rows(spark: SparkSession, tmp_path: Path, bucket: str) -> None:
+def test_other_programs_read_the_same_rows(spark: Spark, tmp_path: Path, bucket: str) -> None:
     add_segment(tmp_path, "one", [operation(number) for number in range(5)])
     ship(tmp_path, f"{bucket}/journal")
     dataset = Dataset(f"{bucket}/dataset")
@@ -75,7 +75,7 @@ def test_other_programs_read_the_same_rows(spark: SparkSession, tmp_path: Path, 
 
 
 def test_watch_follows_a_journal_in_a_store(
-    spark: SparkSession, tmp_path: Path, bucket: str, capsys: pytest.CaptureFixture[str]
+    spark: Spark, tmp_path: Path, bucket: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     add_segment(tmp_path, "one", [operation(number) for number in range(5)])
     ship(tmp_path, f"{bucket}/journal")
@@ -132,7 +132,7 @@ def test_what_no_commit_names_is_deleted_in_time(
 
 
 def test_segments_are_deleted_once_their_rows_are_in_the_dataset(
-    spark: SparkSession, tmp_path: Path, bucket: str, capsys: pytest.CaptureFixture[str]
+    spark: Spark, tmp_path: Path, bucket: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     add_segment(tmp_path, "one", [ROWS[CHECKS]], table=CHECKS)
     ship(tmp_path, f"{bucket}/journal")
@@ -151,7 +151,7 @@ def test_segments_are_deleted_once_their_rows_are_in_the_dataset(
 
 
 def test_a_segment_that_is_gone_before_it_is_read_is_an_error(
-    spark: SparkSession, tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
+    spark: Spark, tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_segment(tmp_path, "one", [ROWS[CHECKS]], table=CHECKS)
     ship(tmp_path, f"{bucket}/journal")

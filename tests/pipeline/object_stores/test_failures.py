@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import CHECKS
-from purgatory.pipeline import locations, session, stores
+from purgatory.pipeline import locations, stores
 from purgatory.pipeline.batches import Batches, BatchFiles
 from purgatory.pipeline.command import FAILED, main
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs.compact import compact
 from purgatory.pipeline.schemas import CHECKS_TABLE
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.tables import RECOMMENDATIONS
 from tests.pipeline.datasets import listed
 from tests.pipeline.journals import ROWS, add_segment, segment
@@ -29,26 +30,22 @@ SILENT = "the object store does not answer; check the network and AWS_ENDPOINT_U
 
 
 @contextmanager
-def at(endpoint: str, monkeypatch: pytest.MonkeyPatch, spark: SparkSession | None = None) -> Iterator[None]:
+def at(endpoint: str, monkeypatch: pytest.MonkeyPatch, spark: Spark | None = None) -> Iterator[None]:
     """Use the store at this address until the block ends."""
     with monkeypatch.context() as patched:
         for name, value in environment(endpoint).items():
             patched.setenv(name, value)
             if spark is not None:
-                patched.setitem(spark.sparkContext.environment, name, value)
+                patched.setitem(spark.context.environment, name, value)
         stores.client.cache_clear()
         yield
     stores.client.cache_clear()
 
 
 @pytest.fixture
-def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No session is started."""
-
-    def start(*_: object, **__: object) -> None:
-        raise AssertionError("Spark must not start")
-
-    monkeypatch.setattr(session, "spark_session", start)
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark must not start."""
+    monkeypatch.delattr(Spark, "context")
 
 
 def commands(journal: str, dataset: str, page: str) -> list[list[str]]:
@@ -72,13 +69,13 @@ def said(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return line
 
 
-@pytest.mark.usefixtures("no_session")
+@pytest.mark.usefixtures("no_spark")
 def test_a_bucket_that_is_not_there_is_named(bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in commands("s3://none/journal", "s3://none/dataset", "s3://none/page"):
         assert said(arguments, capsys) == f"purgatory-pipeline: none: {NO_BUCKET}"
 
 
-@pytest.mark.usefixtures("no_session")
+@pytest.mark.usefixtures("no_spark")
 def test_a_page_in_a_bucket_that_is_not_there_is_refused_before_the_work(
     bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,7 +85,7 @@ def test_a_page_in_a_bucket_that_is_not_there_is_refused_before_the_work(
     assert names(bucket) == []
 
 
-@pytest.mark.usefixtures("no_session")
+@pytest.mark.usefixtures("no_spark")
 def test_a_key_that_the_store_does_not_know_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,7 +94,7 @@ def test_a_key_that_the_store_does_not_know_is_refused(
             assert said(arguments, capsys) == f"purgatory-pipeline: any: {REFUSES}"
 
 
-@pytest.mark.usefixtures("no_session")
+@pytest.mark.usefixtures("no_spark")
 def test_a_store_that_does_not_answer_is_given_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,7 +108,7 @@ def test_a_store_that_does_not_answer_is_given_up(
 @pytest.mark.parametrize("fault", [REFUSED, DROPPED])
 def test_requests_are_repeated(
     fault: str,
-    spark: SparkSession,
+    spark: Spark,
     endpoint: str,
     bucket: str,
     tmp_path: Path,
@@ -153,11 +150,15 @@ def test_a_table_is_replaced_once_if_the_answer_of_the_store_is_lost(
     runs: int, endpoint: str, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = Dataset(f"{bucket}/dataset")
+    before, after = (
+        pa.Table.from_pylist([{"purgatory": name} for name in names], RECOMMENDATIONS.columns)
+        for names in (("before",), ("a", "b"))
+    )
     for run in range(1, runs):
-        dataset.replace_rows(RECOMMENDATIONS, [{"purgatory": "before"}], run)
+        dataset.replace(RECOMMENDATIONS, before, run)
     pattern = rf"PUT .*/recommendations/_delta_log/0+{runs - 1}\.json"
     with unreliable(endpoint, UNANSWERED, pattern) as proxy, at(proxy, monkeypatch):
-        assert dataset.replace_rows(RECOMMENDATIONS, [{"purgatory": "a"}, {"purgatory": "b"}], runs) == 2
+        dataset.replace(RECOMMENDATIONS, after, runs)
     stored = dataset.derived(RECOMMENDATIONS)
     assert stored.rows()["purgatory"].to_pylist() == ["a", "b"]
     assert len(stored.paths()) == 1

@@ -11,7 +11,6 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.journal.schema import GAPS
 from purgatory.pipeline.commands import parser
@@ -22,12 +21,13 @@ from purgatory.pipeline.replay.reaper import ReplayInterval, Setting
 from purgatory.pipeline.replay.recommendation import DEFAULT
 from purgatory.pipeline.replay.wheel_waits import NO_WAITS
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.tables import REPLAY_TABLES
 from tests.pipeline.datasets import add_batch, derive, rows_of_run
 from tests.pipeline.journals import NOON, ROWS, Row, operation
 
 
-def compacted(spark: SparkSession, root: Path, rows: dict[Table, Sequence[Row]]) -> Dataset:
+def compacted(spark: Spark, root: Path, rows: dict[Table, Sequence[Row]]) -> Dataset:
     dataset = Dataset(str(root))
     for table, own in rows.items():
         add_batch(dataset, table, own)
@@ -63,7 +63,7 @@ _ROWS = [
 
 
 @pytest.fixture(scope="module")
-def run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(spark: Spark, tmp_path_factory: pytest.TempPathFactory) -> Run:
     root = tmp_path_factory.mktemp("dataset")
     endless = operation(9000, purgatory="endless", timeout_us=None, outcome="completed", lateness_us=None)
     gap = ROWS[GAPS] | {"began": NOON, "ended": NOON + timedelta(seconds=2), "lost_operations": 7}
@@ -134,7 +134,7 @@ def test_the_recommendation_is_written_and_printed(run: Run) -> None:
 
 
 def test_of_operations_that_have_not_waited_it_has_nothing_to_say_and_makes_empty_tables(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: Spark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tried_once = operation(1, outcome="completed", waited_us=10, lateness_us=None)
     dataset = compacted(spark, tmp_path, {OPERATIONS_TABLE: [tried_once], GAPS_TABLE: []})
@@ -144,7 +144,7 @@ def test_of_operations_that_have_not_waited_it_has_nothing_to_say_and_makes_empt
 
 
 def test_of_a_journal_without_gaps_it_says_nothing_of_lost_operations(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: Spark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dataset = compacted(spark, tmp_path, {OPERATIONS_TABLE: _ROWS[-1000:], GAPS_TABLE: []})
     replay.run(spark, parsed(dataset.root, "--ticks", "0.01", "--wheel-sizes", "60"))

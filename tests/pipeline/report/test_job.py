@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import vl_convert
-from pyspark.sql import SparkSession
 
 from purgatory.pipeline import tables as derived
 from purgatory.pipeline.commands import parser
@@ -19,6 +18,7 @@ from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import report
 from purgatory.pipeline.schemas import GAPS_TABLE, OPERATIONS_TABLE, Table
+from purgatory.pipeline.spark import Spark
 from tests.pipeline.datasets import add_batch, derive
 from tests.pipeline.journals import NOON, ROWS
 from tests.pipeline.report.sample_findings import (
@@ -56,7 +56,7 @@ def bundle() -> Any:
 
 
 @pytest.fixture(scope="module")
-def dataset(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def dataset(spark: Spark, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """A dataset with all tables. The minutes are 20 hours apart, and one curve is of a key."""
     dataset = Dataset(f"{tmp_path_factory.mktemp('dataset')}")
     compact(dataset, OPERATIONS_TABLE, ROWS["operations"], ROWS["operations"] | {"node": "b"})
@@ -82,14 +82,14 @@ def dataset(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Da
     return dataset
 
 
-def run(spark: SparkSession, dataset: Dataset, output: Path) -> dict[str, list[Row]]:
+def run(spark: Spark, dataset: Dataset, output: Path) -> dict[str, list[Row]]:
     """Run the command. Returns the tables of the report."""
     report.run(spark, parser().parse_args(["report", dataset.root, str(output)]))
     return {path.stem: pq.read_table(path).to_pylist() for path in (output / "tables").glob("*.parquet")}
 
 
 def test_it_writes_a_page_and_its_tables(
-    spark: SparkSession, dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: Spark, dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tables = run(spark, dataset, tmp_path / "new" / "report")
     page = (tmp_path / "new" / "report" / "index.html").read_text()
@@ -120,7 +120,7 @@ def test_it_writes_a_page_and_its_tables(
 
 
 def test_the_tables_of_an_unfinished_command_are_ignored(
-    spark: SparkSession, tmp_path: Path, dataset: Dataset
+    spark: Spark, tmp_path: Path, dataset: Dataset
 ) -> None:
     started = Dataset(f"{tmp_path}/dataset")
     compact(started, OPERATIONS_TABLE, ROWS["operations"])

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.pipeline.dataset import Dataset
 from purgatory.pipeline.jobs import summarize
 from purgatory.pipeline.schemas import CHECKS_TABLE, GAPS_TABLE, OPERATIONS_TABLE
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.tables import MINUTES, SUMMARY_TABLES
 from tests.pipeline.datasets import add_batch, derive, rows_of_run
 
@@ -22,7 +22,7 @@ def dataset(tmp_path: Path) -> Dataset:
 
 
 def test_it_writes_the_summaries_and_reports_gaps(
-    spark: SparkSession,
+    spark: Spark,
     dataset: Dataset,
     operations: Any,
     checks: Any,

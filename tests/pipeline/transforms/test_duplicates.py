@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.transforms.duplicates import duplicates, identities, placed
 from tests.pipeline.journals import NOON, add_segment, operation
 
@@ -21,7 +21,7 @@ KNOWN = [("a", 2), ("b", 4)]
 
 
 def test_all_but_the_first_of_each_identity_are_duplicates_and_all_whose_identity_is_known(
-    spark: SparkSession, tmp_path: Path
+    spark: Spark, tmp_path: Path
 ) -> None:
     first, second = (
         str(add_segment(tmp_path, name, [operation(id, node=node, tries=tries) for node, id, tries in rows]))
@@ -29,7 +29,7 @@ def test_all_but_the_first_of_each_identity_are_duplicates_and_all_whose_identit
     )
     known = str(add_segment(tmp_path, "known", [operation(id, node=node) for node, id in KNOWN]))
     for order in ([first, second], [second, first]):
-        found = duplicates(spark.sparkContext, OPERATIONS_TABLE, order, [known])
+        found = duplicates(spark, OPERATIONS_TABLE, order, [known])
         # The row of no tries is malformed.
         assert {path: sorted(positions) for path, positions in found.items()} == {
             first: [2, 3, 6],
@@ -59,18 +59,18 @@ def test_valid_rows_of_a_segment_have_their_places_and_known_rows_come_before_th
     ids=["none", "in two files", "in one file"],
 )
 def test_it_is_known_whether_there_are_any(
-    files: list[list[int]], duplicate: bool, spark: SparkSession, tmp_path: Path
+    files: list[list[int]], duplicate: bool, spark: Spark, tmp_path: Path
 ) -> None:
     paths = [
         str(add_segment(tmp_path, f"{number}", [operation(each) for each in ids]))
         for number, ids in enumerate(files)
     ]
-    rows, distinct = identities(spark.sparkContext, OPERATIONS_TABLE, paths)
+    rows, distinct = identities(spark, OPERATIONS_TABLE, paths)
     assert (rows, distinct < rows) == (sum(map(len, files)), duplicate)
 
 
 def test_rows_that_differ_in_one_part_of_their_identity_are_no_duplicates(
-    spark: SparkSession, tmp_path: Path
+    spark: Spark, tmp_path: Path
 ) -> None:
     rows = [
         operation(),
@@ -79,7 +79,7 @@ def test_rows_that_differ_in_one_part_of_their_identity_are_no_duplicates(
         operation(started=NOON + timedelta(days=1)),
     ]
     path = add_segment(tmp_path, "one", rows)
-    assert identities(spark.sparkContext, OPERATIONS_TABLE, [str(path)]) == (4, 4)
+    assert identities(spark, OPERATIONS_TABLE, [str(path)]) == (4, 4)
     # The rest does not matter, nor does the time of the day.
     alike = add_segment(tmp_path, "two", [operation(started=NOON + timedelta(seconds=1), tries=7)])
-    assert identities(spark.sparkContext, OPERATIONS_TABLE, [str(path), str(alike)]) == (5, 4)
+    assert identities(spark, OPERATIONS_TABLE, [str(path), str(alike)]) == (5, 4)

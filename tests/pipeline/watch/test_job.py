@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from pyspark.errors import PythonException
-from pyspark.sql import SparkSession
+from py4j.protocol import Py4JJavaError
 
 from purgatory.journal.schema import GAPS, SCHEMAS
 from purgatory.pipeline.command import INTERRUPTED
@@ -25,6 +24,7 @@ from purgatory.pipeline.commands import parser
 from purgatory.pipeline.errors import PipelineError
 from purgatory.pipeline.jobs import watch
 from purgatory.pipeline.schemas import OPERATIONS_TABLE
+from purgatory.pipeline.spark import Spark
 from purgatory.pipeline.watch import stream
 from purgatory.pipeline.watch.monitor import HEADER, Monitor, Window
 from purgatory.pipeline.watch.notice import Notice
@@ -71,7 +71,7 @@ def watching(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], None]:
 
 
 def test_existing_segments_are_reported_with_their_faults(
-    spark: SparkSession, journal: Path, capsys: pytest.CaptureFixture[str]
+    spark: Spark, journal: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for number in range(15):
         add_segment(
@@ -128,7 +128,7 @@ def test_open_windows_are_reported_at_the_end(
         latest=start + 5_000_000,
     )
 
-    def update(spark: SparkSession, journal: str, monitor: Monitor, **_: object) -> Iterator[Notice]:
+    def update(spark: Spark, journal: str, monitor: Monitor, **_: object) -> Iterator[Notice]:
         yield from monitor.update([window])
 
     monkeypatch.setattr(watch, "watched", update)
@@ -181,7 +181,7 @@ def test_with_json_each_line_is_an_object(
 
 
 def test_it_follows_a_journal_segment_by_segment(
-    spark: SparkSession, journal: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Spark, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     windows = Windows(1_000_000)
     monkeypatch.setattr(stream, "Windows", lambda length: windows)
@@ -207,12 +207,10 @@ def test_it_follows_a_journal_segment_by_segment(
         assert repr(windows) == "<Windows of 1 s: 1 counts>"
 
 
-def test_an_error_of_a_worker_is_raised(
-    spark: SparkSession, journal: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_a_worker_is_raised(spark: Spark, journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_segment(journal, "1", ended(0))
     monkeypatch.setattr(Windows, "query", property(lambda windows: "SELECT what_is_not_there FROM rows"))
-    with pytest.raises(PythonException, match="what_is_not_there"):
+    with pytest.raises(Py4JJavaError, match="what_is_not_there"):
         watch.run(spark, options(journal))
 
 
