@@ -13,6 +13,18 @@ TOPIC: Final = 2
 BROKER: Final = 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
+# Resources that are unknown, or that another broker has to be asked for.
+RESOURCES: Final[dict[str, tuple[int, str]]] = {
+    "unknown topic": (TOPIC, "nowhere"),
+    "illegal name": (TOPIC, "ü"),
+    "empty name": (TOPIC, ""),
+    "type 0": (0, "x"),
+    "type 3": (3, "x"),
+    "other broker": (BROKER, "2"),
+    "unknown broker": (BROKER, "77"),
+    "no broker": (BROKER, "one"),
+}
+
 # What is done to a topic that has retention.ms=1000: the setting, the operation and the value.
 CHANGES: Final[dict[str, list[tuple[str, int, str | None]]]] = {
     "set": [("retention.bytes", SET, "5000")],
@@ -49,17 +61,9 @@ def changed(brokers: Brokers, change: str, only_validated: bool) -> Plain:
     return answer
 
 
-@scenario("unknown topic", "illegal name", "empty name", "type 0", "type 3", "other broker", "no broker")
+@scenario(*RESOURCES)
 def changed_resource(brokers: Brokers, kind: str) -> Plain:
-    resource_type, name = {
-        "unknown topic": (TOPIC, "nowhere"),
-        "illegal name": (TOPIC, "ü"),
-        "empty name": (TOPIC, ""),
-        "type 0": (0, "x"),
-        "type 3": (3, "x"),
-        "other broker": (BROKER, "77"),
-        "no broker": (BROKER, "one"),
-    }[kind]
+    resource_type, name = RESOURCES[kind]
     return _change(brokers, resource_type, name, [("retention.ms", SET, "5")])
 
 
@@ -152,17 +156,9 @@ def all_settings(brokers: Brokers) -> Plain:
     }
 
 
-@scenario("unknown topic", "illegal name", "empty name", "type 0", "type 3", "no broker", "other broker")
+@scenario(*RESOURCES)
 def described_resource(brokers: Brokers, kind: str) -> Plain:
-    resource_type, name = {
-        "unknown topic": (TOPIC, "nowhere"),
-        "illegal name": (TOPIC, "ü"),
-        "empty name": (TOPIC, ""),
-        "type 0": (0, "x"),
-        "type 3": (3, "x"),
-        "other broker": (BROKER, "2"),
-        "no broker": (BROKER, "one"),
-    }[kind]
+    resource_type, name = RESOURCES[kind]
     return _described(brokers, resource_type, name, ["retention.ms"])
 
 
