@@ -157,19 +157,20 @@ async def kill_under_load(server: str, owner: Owner) -> None:
         return len(acknowledged) >= count
 
     async def write(client: httpx.AsyncClient, number: int) -> None:
-        count = 0
+        count, at = 0, time.time() + 1
         while not done:
-            id, at = f"{number}-{count}", time.time() + 1
+            id = f"{number}-{count}"
             try:
                 answer = await client.put(f"/reminders/{id}", params={"at": at}, content=b"pay, please")
             except httpx.TransportError:
-                # The worker was killed.
+                # The worker was killed, perhaps after the owner had stored the reminder: the client
+                # asks for the same reminder again.
                 continue
             if answer.status_code == 204:
                 acknowledged.append(id)
             else:
                 refused.append(answer.status_code)
-            count += 1
+            count, at = count + 1, time.time() + 1
 
     with web_workers(SERVERS[server], owner.directory) as (url, process):
         async with a_client(url) as client, anyio.create_task_group() as writers:
