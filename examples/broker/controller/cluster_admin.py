@@ -108,7 +108,7 @@ class ClusterAdmin:
         deleted = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(timeout, self.cache, deleted=deleted), deleted):
             results[name] = ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is deleted, but still in this broker's metadata"
+                ErrorCode.request_timed_out, f"{name!r} is deleted, but still in this broker's metadata"
             )
         return results
 
@@ -129,7 +129,7 @@ class ClusterAdmin:
                 pending = delayed.on_complete()
             for topic_partition in pending:
                 results[topic_partition] = ApiError(
-                    ErrorCode.REQUEST_TIMED_OUT,
+                    ErrorCode.request_timed_out,
                     f"the new leader of {topic_partition} is not in this broker's metadata yet",
                 )
         return results
@@ -147,7 +147,7 @@ class ClusterAdmin:
         found = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(AUTO_CREATION_TIMEOUT, self.cache, created=found), found):
             results[name] = ApiError(
-                ErrorCode.LEADER_NOT_AVAILABLE, f"{name!r} is not in this broker's metadata yet"
+                ErrorCode.leader_not_available, f"{name!r} is not in this broker's metadata yet"
             )
         return results
 
@@ -168,7 +168,7 @@ class ClusterAdmin:
         created = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(timeout, self.cache, created=created), created):
             results[name] = ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is created, but not in this broker's metadata yet"
+                ErrorCode.request_timed_out, f"{name!r} is created, but not in this broker's metadata yet"
             )
         return results
 

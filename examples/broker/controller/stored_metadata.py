@@ -70,7 +70,7 @@ class StoredMetadata:
         try:
             self._file.write(json.dumps(stored))
         except OSError as error:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata cannot change: {error}") from error
+            raise ApiError(ErrorCode.kafka_storage_error, f"the metadata cannot change: {error}") from error
 
     def _read(self, file: CheckpointFile) -> None:
         directory = file.path.parent

@@ -106,10 +106,10 @@ def parse_topic_config(values: Mapping[str, str | None], defaults: TopicConfig) 
             else:
                 shown[name] = str(value)
         elif name not in FIXED:
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"unknown topic configuration {name!r}")
+            raise ApiError(ErrorCode.invalid_config, f"unknown topic configuration {name!r}")
         elif value != FIXED[name]:
             raise ApiError(
-                ErrorCode.INVALID_CONFIG,
+                ErrorCode.invalid_config,
                 f"{name} cannot be {value!r}: this broker supports {FIXED[name]!r} only",
             )
     own = {name: value for name, value in shown.items() if value != SETTINGS[name].default}
@@ -132,5 +132,5 @@ def _parse(name: str, setting: TopicSetting, value: str | None) -> Any:
         return setting.parse(value or "")
     except ValueError as expected:
         raise ApiError(
-            ErrorCode.INVALID_CONFIG, f"{name} cannot be {value!r}: it must be {expected}"
+            ErrorCode.invalid_config, f"{name} cannot be {value!r}: it must be {expected}"
         ) from None

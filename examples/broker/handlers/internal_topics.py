@@ -11,4 +11,4 @@ def is_internal(topic: str) -> bool:
 def check_not_internal(topic: str) -> None:
     """Raise ApiError INVALID_TOPIC_EXCEPTION for an internal topic, as Kafka does for a write."""
     if is_internal(topic):
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic!r} is an internal topic")
+        raise ApiError(ErrorCode.invalid_topic_exception, f"{topic!r} is an internal topic")

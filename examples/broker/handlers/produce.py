@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.produce.v12 import ProduceRequest, ProduceResponse
 from kio.schema.produce.v12.response import PartitionProduceResponse, TopicProduceResponse
 from kio.static.primitive import TZAware, i32, i64
@@ -42,7 +41,7 @@ async def produce(
             topic_partition = TopicPartition(topic.name, partition.index)
             try:
                 if topic_partition in batches or topic_partition in refused:
-                    raise ApiError(ErrorCode.INVALID_REQUEST, f"{topic_partition} is named twice")
+                    raise ApiError(ErrorCode.invalid_request, f"{topic_partition} is named twice")
                 check_not_internal(topic.name)
                 batches[topic_partition] = WireRecordBatch.parse(partition.records or b"")
             except ApiError as error:
@@ -52,9 +51,9 @@ async def produce(
     produced = refused | await replicas.append(params, batches)
     if request.acks == NO_ACKS:
         for topic_partition, answer in produced.items():
-            if answer.error is not ErrorCode.NONE:
+            if answer.error is not ErrorCode.none:
                 raise UnacknowledgedFailure(
-                    f"acks=0, and {topic_partition} gave {answer.error.name} to {context.client_id}"
+                    f"acks=0, and {topic_partition} gave {answer.error.name.upper()} to {context.client_id}"
                 )
         return None
     return ProduceResponse(
@@ -77,7 +76,7 @@ async def produce(
 def _partition_response(index: i32, produced: PartitionProduced) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         index=index,
-        error_code=WireErrorCode(produced.error),
+        error_code=produced.error,
         base_offset=cast(i64, produced.base_offset),
         log_append_time=_append_time(produced.log_append_time),
         log_start_offset=cast(i64, produced.log_start_offset),

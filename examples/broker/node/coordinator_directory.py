@@ -21,11 +21,11 @@ class OffsetsTopicDirectory:
             await self._admin.ensure_offsets_topic()
         except ApiError as error:
             # For example, all brokers are fenced. This passes, so the client should retry.
-            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+            raise ApiError(ErrorCode.coordinator_not_available, str(error)) from error
         partition = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(group_id))
         image = self._admin.cache.image
         state = image.partition(partition)
         broker = image.brokers.get(state.leader) if state is not None else None
         if broker is None or broker.fenced:
-            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{partition} has no leader")
+            raise ApiError(ErrorCode.coordinator_not_available, f"{partition} has no leader")
         return broker

@@ -116,7 +116,7 @@ class ReplicatedGroupLog:
         end = start
         for records, replaced_below in digest.records_in_use():
             end = replaced_below
-            if records and await self.append(index, records) is not ErrorCode.NONE:
+            if records and await self.append(index, records) is not ErrorCode.none:
                 return
             # What is appended in one leader epoch may be truncated in the next one.
             hosted = self._replicas.partitions.get(topic_partition)

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
 from kio.schema.api_versions.v4.response import ApiVersion
-from kio.schema.errors import ErrorCode
 from kio.static.primitive import i16, i32Timedelta
 
+from examples.broker.errors import ErrorCode
 from examples.broker.protocol.apis import PRODUCE, Api
 from examples.broker.protocol.codec import RequestContext
 

@@ -136,4 +136,4 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        raise ApiError(ErrorCode.kafka_storage_error, str(error)) from error

@@ -49,7 +49,7 @@ def _read(directory: PartitionDirectory, base_offset: int) -> LogSegment:
             # The checksum does not cover the offset.
             if batch.base_offset != segment.next_offset:
                 raise ApiError(
-                    ErrorCode.CORRUPT_MESSAGE,
+                    ErrorCode.corrupt_message,
                     f"a batch at offset {batch.base_offset}, where {segment.next_offset} comes next",
                 )
             segment.load(batch)

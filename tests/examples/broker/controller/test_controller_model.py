@@ -125,7 +125,7 @@ class ControllerMachine(RuleBasedStateMachine):
                 assert result.leader != before[topic_partition].leader
             else:
                 assert self.image.partition(topic_partition) == before.get(topic_partition)
-                assert (result.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) == (
+                assert (result.code is ErrorCode.unknown_topic_or_partition) == (
                     topic_partition not in before
                 )
 

@@ -167,7 +167,7 @@ def test_a_change_that_cannot_be_stored_is_refused_until_there_is_room(
         for _ in range(2):
             with pytest.raises(ApiError) as refused:
                 change(running)
-            assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+            assert refused.value.code is ErrorCode.kafka_storage_error
     assert running.image is image
     change(running)
 
@@ -179,7 +179,7 @@ def test_an_election_that_cannot_be_stored_elects_nobody(running: Controller) ->
     with full_disk():
         (outcome,) = running.elect_leaders(ElectionType.PREFERRED, [EVENTS]).values()
     assert isinstance(outcome, ApiError)
-    assert outcome.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert outcome.code is ErrorCode.kafka_storage_error
     assert state(running).leader == 1
     assert running.elect_leaders(ElectionType.PREFERRED, [EVENTS]) == {EVENTS: state(running)}
     assert state(running).leader == 2

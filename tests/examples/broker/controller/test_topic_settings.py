@@ -72,5 +72,5 @@ def test_a_setting_without_effect_is_shown_as_it_was_set() -> None:
 def test_an_unsupported_setting_is_refused(name: str, value: str | None) -> None:
     with pytest.raises(ApiError) as refused:
         parse_topic_config({name: value}, DEFAULTS)
-    assert refused.value.code is ErrorCode.INVALID_CONFIG
+    assert refused.value.code is ErrorCode.invalid_config
     assert name in str(refused.value)

@@ -157,7 +157,7 @@ async def test_clients_are_told_the_advertised_host_and_followers_need_not_reach
         appended = await cluster.nodes[leader(cluster)].replicas.append(
             ProduceParams(ALL_ACKS), {EVENTS: WireRecordBatch.parse(wire_batch(b"x"))}
         )
-    assert appended[EVENTS].error is ErrorCode.NONE
+    assert appended[EVENTS].error is ErrorCode.none
 
 
 async def test_nothing_is_left_running_when_the_block_ends() -> None:

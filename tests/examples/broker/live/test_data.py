@@ -67,7 +67,7 @@ async def leader(cluster: Cluster) -> Node:
 async def produce(node: Node, value: bytes, sequence: int) -> int:
     batch = WireRecordBatch.parse(wire_batch(value, producer=(0, 0, sequence)))
     answer = (await node.replicas.append(ProduceParams(), {EVENTS: batch}))[EVENTS]
-    assert answer.error is ErrorCode.NONE
+    assert answer.error is ErrorCode.none
     return answer.base_offset
 
 

@@ -42,20 +42,20 @@ async def produce(broker: ReplicaManager, sequence: int) -> tuple[ErrorCode, int
 async def test_a_producer_gets_a_storage_error_and_its_retry_succeeds_once_there_is_room(
     broker: ReplicaManager, tmp_path: Path
 ) -> None:
-    assert await produce(broker, 0) == (ErrorCode.NONE, 0)
+    assert await produce(broker, 0) == (ErrorCode.none, 0)
     with full_disk(room=10):
         for _ in range(2):
-            assert await produce(broker, 1) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+            assert await produce(broker, 1) == (ErrorCode.kafka_storage_error, -1)
         assert broker.partitions.leader(EVENTS).high_watermark == 1
-    assert await produce(broker, 1) == (ErrorCode.NONE, 1)
-    assert await produce(broker, 1) == (ErrorCode.NONE, 1), "a retry"
+    assert await produce(broker, 1) == (ErrorCode.none, 1)
+    assert await produce(broker, 1) == (ErrorCode.none, 1), "a retry"
     assert restarted(tmp_path, ALONE).log.log_end_offset == 2
 
 
 async def test_a_first_write_that_fails_is_repeated_whole(broker: ReplicaManager, tmp_path: Path) -> None:
     with full_disk():
-        assert await produce(broker, 0) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
-    assert await produce(broker, 0) == (ErrorCode.NONE, 0)
+        assert await produce(broker, 0) == (ErrorCode.kafka_storage_error, -1)
+    assert await produce(broker, 0) == (ErrorCode.none, 0)
     assert restarted(tmp_path, ALONE).log.log_end_offset == 1
 
 

@@ -122,7 +122,7 @@ def test_an_append_that_fails_has_no_effect_and_the_next_one_succeeds(
                 for _ in range(2):
                     with pytest.raises(ApiError, match="No space left on device") as refused:
                         log.append_as_leader(batch())
-                    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+                    assert refused.value.code is ErrorCode.kafka_storage_error
             assert list(log.batches()) == batches_after_a_restart(path) == before
             assert len(caplog.messages) == 1, "the second failure is the same"
             assert log.append_as_leader(batch()) == len(before) * 2

@@ -152,7 +152,7 @@ def test_deleted_records_are_gone_from_every_replica(client: Client, admin: Admi
     assert admin.delete_records(topic.name, -1) == 5
     with pytest.raises(Refused) as refused:
         admin.delete_records(topic.name, 6)
-    assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert refused.value.code is ErrorCode.offset_out_of_range
 
 
 def test_a_group_is_listed_and_described(
