@@ -24,8 +24,8 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.configs import ResourceType
 from examples.broker.handlers.internal_topics import check_not_internal
 from examples.broker.handlers.outcome import error_code, error_message
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import TopicConfig
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 LISTS: Final = {"cleanup.policy"}

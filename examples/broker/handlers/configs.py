@@ -13,7 +13,7 @@ from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.new_topic import check_name
 from examples.broker.controller.topic_settings import FIXED, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 

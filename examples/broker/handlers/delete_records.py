@@ -6,7 +6,7 @@ from kio.static.primitive import i32, i64
 
 from examples.broker.errors import ApiError
 from examples.broker.handlers.internal_topics import check_not_internal
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.delete_records import Deleted, PartitionDeleted
 from examples.broker.replication.replica_manager import ReplicaManager

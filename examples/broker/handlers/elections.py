@@ -9,8 +9,8 @@ from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.election import ElectionType
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.outcome import error_code, error_message
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import PartitionState
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.topic_partition import TopicPartition, by_topic
 

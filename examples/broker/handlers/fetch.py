@@ -14,7 +14,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import Records, i32, i64
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.fetch import Fetched, Fetches, FetchParams, PartitionFetch, PartitionFetched
 from examples.broker.replication.fetch_session import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession

@@ -8,9 +8,9 @@ from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.handlers.transactions import refused_transactions
 from examples.broker.metadata import BrokerRegistration
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 GROUP: Final = 0

@@ -14,7 +14,7 @@ from kio.static.primitive import i32
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import JoinRequest, MemberIdentity, SyncRequest
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 logger = logging.getLogger(__name__)

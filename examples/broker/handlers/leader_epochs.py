@@ -6,7 +6,7 @@ from kio.schema.offset_for_leader_epoch.v4.response import EpochEndOffset, Offse
 from kio.static.primitive import i32, i64
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition

@@ -8,7 +8,7 @@ from kio.schema.list_offsets.v9.response import ListOffsetsPartitionResponse, Li
 from kio.static.primitive import i32, i64
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.timestamps import (

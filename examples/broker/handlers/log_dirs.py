@@ -17,7 +17,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
 from examples.broker.errors import ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.partition import Partition
 from examples.broker.replication.replica_manager import ReplicaManager

@@ -20,8 +20,8 @@ from examples.broker.controller.metadata_cache import MetadataCache
 from examples.broker.controller.new_topic import check_name
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.internal_topics import is_internal
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicImage
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 BROKERS: Final = 1

@@ -14,7 +14,7 @@ from examples.broker.controller.new_partitions import NewPartitions
 from examples.broker.errors import ErrorCode
 from examples.broker.handlers.accepted_topics import accepted_topics
 from examples.broker.handlers.outcome import error_code, error_message
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 

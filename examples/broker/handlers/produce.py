@@ -7,11 +7,10 @@ from kio.schema.produce.v12 import ProduceRequest, ProduceResponse
 from kio.schema.produce.v12.response import PartitionProduceResponse, TopicProduceResponse
 from kio.static.primitive import TZAware, i32, i64
 
-from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.errors import ApiError, ErrorCode, ProtocolError
 from examples.broker.handlers.internal_topics import check_not_internal
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.protocol.errors import ProtocolError
 from examples.broker.replication.produce import NO_ACKS, PartitionProduced, Produced, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.record_batch import RecordBatch
@@ -22,14 +21,12 @@ from examples.broker.topic_partition import TopicPartition
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
-class UnacknowledgedFailure(ProtocolError):
-    """Raised when a produce with acks=0 fails. Only a closed connection can tell the producer."""
-
-
 async def produce(
     replicas: ReplicaManager, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | None:
     """Append one batch to each partition, and answer when they are acknowledged; None for acks=0.
+
+    Raises ProtocolError when an append with acks=0 fails.
 
     A partition that is named twice has the error INVALID_REQUEST, since it has one answer only. Group
     coordinators do not append through this handler, so that clients cannot write to internal topics.
@@ -52,7 +49,8 @@ async def produce(
     if request.acks == NO_ACKS:
         for topic_partition, answer in produced.items():
             if answer.error is not ErrorCode.none:
-                raise UnacknowledgedFailure(
+                # Only a closed connection can tell the producer.
+                raise ProtocolError(
                     f"acks=0, and {topic_partition} gave {answer.error.name.upper()} to {context.client_id}"
                 )
         return None

@@ -6,8 +6,8 @@ from kio.static.primitive import i16
 
 from examples.broker.controller.controller import Controller
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.handlers.transactions import refused_transactions
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 NO_ID, NO_EPOCH = -1, -1

@@ -21,8 +21,8 @@ from examples.broker.controller.metadata_cache import MetadataCache
 from examples.broker.errors import ErrorCode
 from examples.broker.handlers.internal_topics import is_internal
 from examples.broker.handlers.metadata import partition_error, unknown_topic_error
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import PartitionState
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 # Kafka's max.request.partition.size.limit.

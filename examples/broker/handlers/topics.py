@@ -19,8 +19,8 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.accepted_topics import accepted_topics
 from examples.broker.handlers.configs import config_source
 from examples.broker.handlers.outcome import error_code, error_message
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import TopicImage
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 
