@@ -8,11 +8,11 @@ from typing import Final, Self
 from uuid import uuid4
 
 from examples.broker.controller.changes import changes
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.election import ElectionType, elect, reelect
 from examples.broker.controller.new_partitions import NewPartitions
 from examples.broker.controller.new_topic import NewTopic, check_collision
 from examples.broker.controller.placement import first_states
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.controller.stored_metadata import StoredMetadata
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import (

@@ -19,7 +19,7 @@ from kio.static.primitive import i8
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.new_topic import check_name
-from examples.broker.controller.topic_settings import parse_topic_config, topic_settings
+from examples.broker.controller.settings import parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.configs import ResourceType
 from examples.broker.handlers.internal_topics import check_not_internal

@@ -9,9 +9,8 @@ from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResul
 from kio.static.primitive import i8
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.new_topic import check_name
-from examples.broker.controller.topic_settings import FIXED, topic_settings
+from examples.broker.controller.settings import FIXED, ClusterDefaults, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext

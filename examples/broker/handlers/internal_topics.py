@@ -1,6 +1,6 @@
 """Internal topics, which clients may read but not change."""
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ApiError, ErrorCode
 
 

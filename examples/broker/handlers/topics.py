@@ -12,9 +12,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.new_topic import BY_DEFAULT, NewTopic
-from examples.broker.controller.topic_settings import FIXED, parse_topic_config, topic_settings
+from examples.broker.controller.settings import FIXED, ClusterDefaults, parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.accepted_topics import accepted_topics
 from examples.broker.handlers.configs import config_source

@@ -14,7 +14,7 @@ from kio.records.schema import Record as WireRecord
 from kio.records.writers import write_new_batch
 from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ErrorCode
 from examples.broker.group.group_loader import SLICE
 from examples.broker.group.group_log import Record

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.election import ElectionType
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.controller.stored_metadata import PRODUCER_ID_BLOCK, StoredMetadata
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig, TopicImage

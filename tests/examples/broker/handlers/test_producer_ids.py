@@ -9,8 +9,8 @@ from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerId
 from kio.schema.types import ProducerId, TransactionalId
 from kio.static.primitive import i16, i32Timedelta
 
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.controller.stored_metadata import StoredMetadata
 from examples.broker.handlers.producer_ids import init_producer_id
 from purgatory.testing import VirtualTimeLoop

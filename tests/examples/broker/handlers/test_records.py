@@ -11,7 +11,7 @@ from kio.schema.fetch.v12.response import EpochEndOffset
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ProtocolError
 from examples.broker.metadata import LOG_APPEND_TIME, PartitionState
 from examples.broker.protocol.apis import FETCH, PRODUCE

@@ -14,7 +14,7 @@ from rich.console import Console as Terminal
 
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import COMMANDS, Console
-from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import NO_LEADER
 from examples.broker.node.node import BrokerConfig
