@@ -1,10 +1,8 @@
 """DescribeLogDirs: where this broker has its replicas, and how large they are."""
 
-import shutil
 from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
 from typing import Final
 
 from kio.schema.describe_log_dirs.v4 import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -24,7 +22,7 @@ from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
 
 MEMORY: Final = "memory"
-"""Stands for the directory of a broker that has its replicas in memory."""
+"""Stands for the directory, since the replicas are in memory."""
 _UNKNOWN: Final = -1
 
 
@@ -42,18 +40,16 @@ async def describe_log_dirs(
         for partition in replicas.partitions.hosted()
         if wanted is None or partition.topic_partition in wanted
     ]
-    directory = replicas.partitions.log_dir
-    total, usable = _volume(directory)
     return DescribeLogDirsResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
         results=(
             DescribeLogDirsResult(
                 error_code=ErrorCode.none,
-                log_dir=MEMORY if directory is None else str(directory.absolute()),
+                log_dir=MEMORY,
                 topics=_topics(hosted),
-                total_bytes=i64(total),
-                usable_bytes=i64(usable),
+                total_bytes=i64(_UNKNOWN),
+                usable_bytes=i64(_UNKNOWN),
             ),
         ),
     )
@@ -77,11 +73,3 @@ def _topics(partitions: Iterable[Partition]) -> tuple[DescribeLogDirsTopic, ...]
         )
         for name, group in groupby(by_name, lambda partition: partition.topic_partition.topic)
     )
-
-
-def _volume(directory: Path | None) -> tuple[int, int]:
-    """Return the size of the directory's volume, and what is free on it."""
-    if directory is None:
-        return _UNKNOWN, _UNKNOWN
-    usage = shutil.disk_usage(next(path for path in (directory, *directory.parents) if path.exists()))
-    return usage.total, usage.free

@@ -18,8 +18,8 @@ async def init_producer_id(
 ) -> InitProducerIdResponse:
     """Return a new producer id in epoch 0.
 
-    The error is TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a transactional producer, INVALID_REQUEST for an
-    epoch without an id or the reverse, and KAFKA_STORAGE_ERROR when no more ids can be reserved.
+    The error is TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a transactional producer, and INVALID_REQUEST for
+    an epoch without an id or the reverse.
 
     A producer that has an id and asks for its next epoch (KIP-360) gets a new id, too. Kafka does the same
     for a producer without transactions, since nothing is fenced by its epochs.

@@ -1,7 +1,6 @@
 """The partitions that a broker has replicas of, and the reads from them. Nothing in this module waits."""
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, TopicImage
@@ -16,8 +15,8 @@ from examples.broker.replication.fetch import (
 from examples.broker.replication.fetch_sessions import FetchSessions
 from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX
 from examples.broker.replication.partition import Partition
-from examples.broker.storage.disk import Disk
 from examples.broker.storage.leader_epochs import NO_EPOCH
+from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
 
 
@@ -56,10 +55,7 @@ class HostedPartitions:
         )
 
     def apply(self, image: MetadataImage, changed: Iterable[TopicPartition], now: float) -> None:
-        """Lead, follow or delete the ``changed`` partitions, as the image says.
-
-        Raises OSError or ApiError KAFKA_STORAGE_ERROR when the files on the disk cannot be read or deleted.
-        """
+        """Lead, follow or delete the ``changed`` partitions, as the image says."""
         if not self._partitions:
             # No change names the topics that were deleted while this broker was down.
             self._disk.retain({topic.topic_id for topic in image.topics.values()})
@@ -76,11 +72,6 @@ class HostedPartitions:
                 partition.make_leader(state, now)
             else:
                 partition.make_follower(state)
-
-    @property
-    def log_dir(self) -> Path | None:
-        """The directory of the replicas; None if they are in memory."""
-        return self._disk.directory
 
     def hosted(self) -> Iterator[Partition]:
         """Return the partitions that this broker has a replica of."""

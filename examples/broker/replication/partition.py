@@ -215,8 +215,7 @@ class Partition:
         """Append a batch to the leader's log.
 
         Raises ApiError, with nothing appended: NOT_ENOUGH_REPLICAS with acks=all and fewer in-sync replicas
-        than ``min_insync_replicas``, MESSAGE_TOO_LARGE, an error of ``ProducerState.check``, or
-        KAFKA_STORAGE_ERROR.
+        than ``min_insync_replicas``, MESSAGE_TOO_LARGE, or an error of ``ProducerState.check``.
         """
         if acks_all and self._is_under_min_isr():
             raise ApiError(
@@ -324,7 +323,7 @@ class Partition:
         """Delete the segments that the topic's retention does not cover; return whether there were any.
 
         ``wall_time`` is in milliseconds since the epoch. The followers learn the new log start offset from
-        their fetches. What is not committed is kept. Raises ApiError KAFKA_STORAGE_ERROR.
+        their fetches. What is not committed is kept.
         """
         start = self.log.retained_from(
             self.high_watermark,

@@ -36,8 +36,8 @@ from examples.broker.replication.produce import (
     ProduceParams,
 )
 from examples.broker.replication.replica_fetcher import LogOffsets
-from examples.broker.storage.disk import Disk
 from examples.broker.storage.leader_epochs import NO_EPOCH, EpochEndOffset
+from examples.broker.storage.replica import Disk
 from examples.broker.storage.timestamps import NO_TIMESTAMP, TimestampAndOffset, wall_time_ms
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory, PurgatoryError, PurgatoryStatistics
@@ -270,11 +270,9 @@ class ReplicaManager:
         """Delete what the topics' retention does not cover. Call it every few minutes."""
         now, wall_time = _now(), wall_time_ms()
         for partition in self.partitions.led():
-            # A failure of the disk is logged, and the next call tries again.
-            with suppress(ApiError):
-                if partition.delete_old_segments(wall_time):
-                    partition.maybe_increment_high_watermark(now)
-                    self._check_all([partition.topic_partition])
+            if partition.delete_old_segments(wall_time):
+                partition.maybe_increment_high_watermark(now)
+                self._check_all([partition.topic_partition])
 
     def _update_follower_fetch_state(self, replica_id: int, request: Fetches, response: Fetched) -> None:
         now = _now()

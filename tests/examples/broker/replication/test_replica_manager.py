@@ -16,8 +16,8 @@ from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.produce import LEADER_ACK, PartitionProduced
 from examples.broker.replication.replica_fetcher import LogOffsets
 from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.storage.disk import Disk
 from examples.broker.storage.leader_epochs import EpochEndOffset
+from examples.broker.storage.replica import Disk
 from examples.broker.storage.timestamps import LATEST_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
 from purgatory import DelayedOperation, OperationWithdrawn, Purgatory
