@@ -53,7 +53,7 @@ class LiveGroup:
         """Run a group. When the block ends, its members leave, and no operation may stay pending."""
         group = cls(cluster, client, name)
         new_topic = NewTopic(group.topic, PARTITIONS, 3)
-        cluster.look(lambda running: running.controller.create_topic(new_topic))
+        cluster.look(lambda running: running.controller.create(new_topic))
         cluster.until(
             lambda running: all(
                 group.topic in node.admin.cache.image.topics for node in running.nodes.values()
