@@ -10,8 +10,8 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from examples.broker.address import address
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.node.node import BrokerConfig, Node
 from examples.broker.storage.replica import Disk
 from purgatory import PurgatoryStatistics

@@ -12,7 +12,7 @@ import anyio
 from examples.arguments import number, whole
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import Console
-from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.group.config import GroupConfig
 from examples.broker.metadata import TopicConfig
 from examples.broker.node.node import BrokerConfig, CannotListen

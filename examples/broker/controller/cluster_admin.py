@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final, Self, TypeVar
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.delayed_elect_leader import DelayedElectLeader
 from examples.broker.controller.delayed_topics import DelayedTopics
@@ -13,6 +12,7 @@ from examples.broker.controller.election import ElectionType
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
 from examples.broker.controller.new_partitions import NewPartitions
 from examples.broker.controller.new_topic import NewTopic, check_total_partitions
+from examples.broker.controller.settings import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicImage
 from examples.broker.topic_partition import TopicPartition
@@ -108,7 +108,7 @@ class ClusterAdmin:
         deleted = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(timeout, self.cache, deleted=deleted), deleted):
             results[name] = ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is deleted, but still in this broker's metadata"
+                ErrorCode.request_timed_out, f"{name!r} is deleted, but still in this broker's metadata"
             )
         return results
 
@@ -129,7 +129,7 @@ class ClusterAdmin:
                 pending = delayed.on_complete()
             for topic_partition in pending:
                 results[topic_partition] = ApiError(
-                    ErrorCode.REQUEST_TIMED_OUT,
+                    ErrorCode.request_timed_out,
                     f"the new leader of {topic_partition} is not in this broker's metadata yet",
                 )
         return results
@@ -147,7 +147,7 @@ class ClusterAdmin:
         found = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(AUTO_CREATION_TIMEOUT, self.cache, created=found), found):
             results[name] = ApiError(
-                ErrorCode.LEADER_NOT_AVAILABLE, f"{name!r} is not in this broker's metadata yet"
+                ErrorCode.leader_not_available, f"{name!r} is not in this broker's metadata yet"
             )
         return results
 
@@ -168,7 +168,7 @@ class ClusterAdmin:
         created = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         for name in await self._wait(DelayedTopics(timeout, self.cache, created=created), created):
             results[name] = ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is created, but not in this broker's metadata yet"
+                ErrorCode.request_timed_out, f"{name!r} is created, but not in this broker's metadata yet"
             )
         return results
 

@@ -10,11 +10,11 @@ from typing import Final, Self
 from uuid import uuid4
 
 from examples.broker.controller.changes import changes
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.election import ElectionType, elect, reelect
 from examples.broker.controller.new_partitions import NewPartitions
 from examples.broker.controller.new_topic import NewTopic, check_collision
 from examples.broker.controller.placement import first_states
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import (
     BrokerRegistration,
@@ -120,7 +120,7 @@ class Controller:
     def plan_topic(self, topic: NewTopic) -> TopicImage:
         """Return the topic that ``create_topic`` would create now. Raises what that would raise."""
         if topic.name in self._image.topics:
-            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {topic.name!r} exists already")
+            raise ApiError(ErrorCode.topic_already_exists, f"topic {topic.name!r} exists already")
         check_collision(topic.name, self._image.topics)
         live = self._image.live_brokers.keys()
         fenced = sorted(self._image.brokers.keys() - live)
@@ -150,7 +150,7 @@ class Controller:
         """Return a topic. Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist."""
         topic = self._image.topics.get(name)
         if topic is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
+            raise ApiError(ErrorCode.unknown_topic_or_partition, f"topic {name!r} does not exist")
         return topic
 
     def plan_partitions(self, more: NewPartitions) -> TopicImage:
@@ -192,7 +192,7 @@ class Controller:
             try:
                 elected[topic_partition] = elect(election, self._partition(topic_partition), live)
             except ApiError as error:
-                if topic_partitions is not None or error.code is not ErrorCode.ELECTION_NOT_NEEDED:
+                if topic_partitions is not None or error.code is not ErrorCode.election_not_needed:
                     results[topic_partition] = error
         if elected:
             self._put_partitions(elected)
@@ -211,24 +211,24 @@ class Controller:
         state = self._partition(topic_partition)
         if state.leader != broker_id or state.leader_epoch != wanted.leader_epoch:
             raise ApiError(
-                ErrorCode.FENCED_LEADER_EPOCH,
+                ErrorCode.fenced_leader_epoch,
                 f"broker {broker_id} does not lead {topic_partition} in epoch {wanted.leader_epoch}: {state}",
             )
         if state.partition_epoch != wanted.partition_epoch:
             raise ApiError(
-                ErrorCode.INVALID_UPDATE_VERSION,
+                ErrorCode.invalid_update_version,
                 f"{topic_partition} is at partition epoch {state.partition_epoch}, "
                 f"not at {wanted.partition_epoch}",
             )
         in_sync = set(wanted.in_sync)
         if broker_id not in in_sync or not in_sync.issubset(state.replicas):
             raise ApiError(
-                ErrorCode.INVALID_REQUEST, f"{topic_partition} cannot have {wanted.in_sync} in sync: {state}"
+                ErrorCode.invalid_request, f"{topic_partition} cannot have {wanted.in_sync} in sync: {state}"
             )
         fenced = in_sync - self._image.live_brokers.keys()
         if fenced:
             raise ApiError(
-                ErrorCode.INELIGIBLE_REPLICA, f"brokers {sorted(fenced)} are not live: {topic_partition}"
+                ErrorCode.ineligible_replica, f"brokers {sorted(fenced)} are not live: {topic_partition}"
             )
         altered = state.with_in_sync(tuple(replica for replica in state.replicas if replica in in_sync))
         self._put_partitions({topic_partition: altered})
@@ -246,7 +246,7 @@ class Controller:
         state = self._image.partition(topic_partition)
         if state is None:
             raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {topic_partition} does not exist"
+                ErrorCode.unknown_topic_or_partition, f"partition {topic_partition} does not exist"
             )
         return state
 

@@ -33,7 +33,7 @@ class NewPartitions:
         added = self.total - known
         if added < 1:
             raise ApiError(
-                ErrorCode.INVALID_PARTITIONS,
+                ErrorCode.invalid_partitions,
                 f"{topic.name!r} has {known} partitions, so {self.total} would not be an increase",
             )
         check_total_partitions([added])
@@ -41,7 +41,7 @@ class NewPartitions:
         if self.assignment is not None:
             if len(self.assignment) != added:
                 raise ApiError(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    ErrorCode.invalid_replica_assignment,
                     f"{topic.name!r} gets {added} partitions, but {len(self.assignment)} are assigned",
                 )
             check_assignment(
@@ -50,7 +50,7 @@ class NewPartitions:
             return self.assignment
         if not live:
             raise ApiError(
-                ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced, so none can lead a partition"
+                ErrorCode.invalid_replication_factor, "all brokers are fenced, so none can lead a partition"
             )
         # The brokers go on leading in turn.
         start = live.index(first[0]) if first[0] in live else 0

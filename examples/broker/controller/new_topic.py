@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.placement import place
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import TopicConfig
 
@@ -59,20 +59,20 @@ class NewTopic:
         )
         if factor < 1:
             raise ApiError(
-                ErrorCode.INVALID_REPLICATION_FACTOR, f"a partition has at least 1 replica, not {factor}"
+                ErrorCode.invalid_replication_factor, f"a partition has at least 1 replica, not {factor}"
             )
         if partitions < 1:
             raise ApiError(
-                ErrorCode.INVALID_PARTITIONS, f"a topic has at least 1 partition, not {partitions}"
+                ErrorCode.invalid_partitions, f"a topic has at least 1 partition, not {partitions}"
             )
         if factor > len(live) + len(fenced):
             raise ApiError(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
+                ErrorCode.invalid_replication_factor,
                 f"{factor} replicas need as many brokers, but {len(live) + len(fenced)} are registered",
             )
         if not live:
             raise ApiError(
-                ErrorCode.INVALID_REPLICATION_FACTOR, "all brokers are fenced, so none can lead the topic"
+                ErrorCode.invalid_replication_factor, "all brokers are fenced, so none can lead the topic"
             )
         return place(live, fenced, partitions, factor, start)
 
@@ -83,7 +83,7 @@ def check_total_partitions(added: Iterable[int]) -> None:
     total = sum(max(0, number) for number in added)
     if total > MAX_PARTITIONS:
         raise ApiError(
-            ErrorCode.POLICY_VIOLATION,
+            ErrorCode.policy_violation,
             f"one request may create {MAX_PARTITIONS} partitions, not {total}",
         )
 
@@ -92,7 +92,7 @@ def check_name(name: str) -> None:
     """Raise ApiError INVALID_TOPIC_EXCEPTION unless Kafka allows the name (``Topic.validate``)."""
     if LEGAL_NAME.fullmatch(name) is None or name in {".", ".."}:
         raise ApiError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            ErrorCode.invalid_topic_exception,
             f"{name!r} is no topic name: use 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-', but not '.' or '..'",
         )
 
@@ -105,7 +105,7 @@ def check_collision(name: str, topics: Iterable[str]) -> None:
     alike = name.replace(".", "_")
     for topic in topics if "_" in alike else ():
         if topic.replace(".", "_") == alike:
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} collides with topic {topic!r}")
+            raise ApiError(ErrorCode.invalid_topic_exception, f"{name!r} collides with topic {topic!r}")
 
 
 def check_assignment(
@@ -133,4 +133,4 @@ def check_assignment(
             fault = f"{len(replicas)} replicas where partition 0 has {factor}"
         else:
             continue
-        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"partition {partition} is assigned {fault}")
+        raise ApiError(ErrorCode.invalid_replica_assignment, f"partition {partition} is assigned {fault}")

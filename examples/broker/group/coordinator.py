@@ -111,7 +111,7 @@ class GroupCoordinator:
     def resigned(self, partition: int) -> None:
         """Stop coordinating the groups of a partition; pending requests are answered NOT_COORDINATOR."""
         for group in self._groups.unload(partition):
-            self._rebalance.mark_dead(group, ErrorCode.NOT_COORDINATOR)
+            self._rebalance.mark_dead(group, ErrorCode.not_coordinator)
 
     # Membership
 
@@ -160,10 +160,10 @@ class GroupCoordinator:
             for topic_partition, committed in request.offsets.items()
             if len(committed.metadata) <= limit
         }
-        error = await self._commit(group, accepted) if accepted else ErrorCode.NONE
+        error = await self._commit(group, accepted) if accepted else ErrorCode.none
         self._groups.remove_if_unused(group)
         return {
-            topic_partition: error if topic_partition in accepted else ErrorCode.OFFSET_METADATA_TOO_LARGE
+            topic_partition: error if topic_partition in accepted else ErrorCode.offset_metadata_too_large
             for topic_partition in request.offsets
         }
 
@@ -191,17 +191,17 @@ class GroupCoordinator:
         group = self._existing_group(group_id)
         subscribed = subscribed_topics(group)
         answers = {
-            entry: ErrorCode.NONE
+            entry: ErrorCode.none
             if subscribed is not None and entry.topic not in subscribed
-            else ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            else ErrorCode.group_subscribed_to_topic
             for entry in topic_partitions
         }
-        deleted = [entry for entry, answer in answers.items() if answer is ErrorCode.NONE]
+        deleted = [entry for entry, answer in answers.items() if answer is ErrorCode.none]
         if deleted:
             records = offset_tombstones(group_id, deleted)
             error = await self._append_offsets(group, dict.fromkeys(deleted, NO_OFFSET), records)
             self._groups.remove_if_unused(group)
-            if error is not ErrorCode.NONE:
+            if error is not ErrorCode.none:
                 raise ApiError(error, f"the deletion of offsets of {group!r} could not be stored")
         return answers
 
@@ -223,7 +223,7 @@ class GroupCoordinator:
         Raises ApiError COORDINATOR_LOAD_IN_PROGRESS while a partition is loaded.
         """
         if self._groups.is_loading:
-            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self!r} does not know all groups yet")
+            raise ApiError(ErrorCode.coordinator_load_in_progress, f"{self!r} does not know all groups yet")
         wanted = {state.lower() for state in states}
         return [
             group.describe() for group in self._groups if not wanted or group.state.value.lower() in wanted
@@ -233,11 +233,11 @@ class GroupCoordinator:
         """Delete an empty group with its offsets. Raises ApiError NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND."""
         group = self._existing_group(group_id)
         if group.state is not GroupState.EMPTY:
-            raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"{group!r} has members")
+            raise ApiError(ErrorCode.non_empty_group, f"{group!r} has members")
         self._groups.remove(group)
-        self._rebalance.mark_dead(group, ErrorCode.UNKNOWN_MEMBER_ID)
+        self._rebalance.mark_dead(group, ErrorCode.unknown_member_id)
         error = await self._append(group, tombstones(group), lambda _: None)
-        if error is not ErrorCode.NONE:
+        if error is not ErrorCode.none:
             raise ApiError(error, f"the deletion of {group!r} could not be stored")
 
     def _loaded(self, group: Group) -> None:
@@ -246,19 +246,19 @@ class GroupCoordinator:
 
     def _check_group_id(self, group_id: str) -> None:
         if not group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+            raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
 
     def _existing_group(self, group_id: str) -> Group:
         group = self._groups.find(group_id)
         if group is None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r} does not exist")
+            raise ApiError(ErrorCode.group_id_not_found, f"group {group_id!r} does not exist")
         return group
 
     def _known_group(self, group_id: str) -> Group:
         self._check_group_id(group_id)
         group = self._groups.find(group_id)
         if group is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id!r} does not exist")
+            raise ApiError(ErrorCode.unknown_member_id, f"group {group_id!r} does not exist")
         return group
 
     def _group_to_join(self, request: JoinRequest) -> Group:
@@ -266,7 +266,7 @@ class GroupCoordinator:
         shortest, longest = self.config.group_min_session_timeout, self.config.group_max_session_timeout
         if not shortest <= request.session_timeout <= longest:
             raise ApiError(
-                ErrorCode.INVALID_SESSION_TIMEOUT,
+                ErrorCode.invalid_session_timeout,
                 f"a session timeout must be {shortest:g} to {longest:g} s, not {request.session_timeout:g} s",
             )
         if request.member.member_id == UNKNOWN_MEMBER:
@@ -275,19 +275,19 @@ class GroupCoordinator:
 
     def _leave(self, group: Group | None, member: MemberIdentity) -> ErrorCode:
         if group is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
+            return ErrorCode.unknown_member_id
         try:
             self._membership.leave(group, member)
         except ApiError as error:
             return error.code
-        return ErrorCode.NONE
+        return ErrorCode.none
 
     def _committing_group(self, request: CommitRequest) -> Group:
         group = self._groups.find(request.group_id)
         has_no_generation = request.generation_id <= NO_GENERATION
         if group is None:
             if not has_no_generation:
-                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {request.group_id!r} does not exist")
+                raise ApiError(ErrorCode.group_id_not_found, f"group {request.group_id!r} does not exist")
             return self._groups.find_or_create(request.group_id)
         if has_no_generation and group.state is GroupState.EMPTY:
             return group
@@ -297,7 +297,7 @@ class GroupCoordinator:
     async def _commit(self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset]) -> ErrorCode:
         records = [offset_record(group.group_id, *entry) for entry in offsets.items()]
         error = await self._append_offsets(group, offsets, records)
-        return ErrorCode.OFFSET_METADATA_TOO_LARGE if error is ErrorCode.MESSAGE_TOO_LARGE else error
+        return ErrorCode.offset_metadata_too_large if error is ErrorCode.message_too_large else error
 
     async def _append_offsets(
         self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset], records: Sequence[Record]
@@ -305,7 +305,7 @@ class GroupCoordinator:
         pending = group.offsets.prepare(offsets)
 
         def complete(error: ErrorCode) -> None:
-            group.offsets.complete(pending, appended=error is ErrorCode.NONE)
+            group.offsets.complete(pending, appended=error is ErrorCode.none)
 
         return await self._append(group, records, complete)
 

@@ -114,18 +114,18 @@ class Group:
             current = self.static_members.get(identity.group_instance_id)
             if current is not None and current != identity.member_id:
                 raise ApiError(
-                    ErrorCode.FENCED_INSTANCE_ID,
+                    ErrorCode.fenced_instance_id,
                     f"member {current} has the group instance id {identity.group_instance_id} now",
                 )
         member = self.members.get(identity.member_id)
         if member is None or identity.group_instance_id not in (None, member.group_instance_id):
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{identity} is not a member of {self!r}")
+            raise ApiError(ErrorCode.unknown_member_id, f"{identity} is not a member of {self!r}")
         return member
 
     def check_generation(self, generation_id: int) -> None:
         """Raise ApiError ILLEGAL_GENERATION unless it is the current generation."""
         if generation_id != self.generation_id:
-            raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"{self!r} is not in generation {generation_id}")
+            raise ApiError(ErrorCode.illegal_generation, f"{self!r} is not in generation {generation_id}")
 
     def add(self, member: Member, protocol_type: str) -> None:
         if not self.members:
@@ -196,7 +196,7 @@ class Group:
     def join_result(self, member: Member) -> JoinResult:
         """Return the answer to a JoinGroup in the current generation. The leader's has all members."""
         return JoinResult(
-            ErrorCode.NONE,
+            ErrorCode.none,
             member.member_id,
             self.generation_id,
             self.protocol_type,
@@ -214,7 +214,7 @@ class Group:
 
     def sync_result(self, member: Member) -> SyncResult:
         """Return the answer to a SyncGroup: the member's assignment in the current generation."""
-        return SyncResult(ErrorCode.NONE, self.protocol_type, self.protocol_name, member.assignment)
+        return SyncResult(ErrorCode.none, self.protocol_type, self.protocol_name, member.assignment)
 
     def describe(self) -> GroupDescription:
         """Return the description of the group for administrators."""

@@ -96,7 +96,7 @@ class GroupStore:
     async def _append(
         self, partition: int, records: Sequence[Record], then: Callable[[ErrorCode], None]
     ) -> None:
-        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        error = ErrorCode.coordinator_not_available
         try:
             answer = await self._log.append(partition, records)
             error = COORDINATOR_ERRORS.get(answer, answer)
@@ -107,14 +107,14 @@ class GroupStore:
         partition = self.partition_for(group_id)
         if partition in self._loader:
             raise ApiError(
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                ErrorCode.coordinator_load_in_progress,
                 f"partition {partition}, which has group {group_id!r}, is being loaded",
             )
         try:
             return self._groups[partition]
         except KeyError:
             raise ApiError(
-                ErrorCode.NOT_COORDINATOR,
+                ErrorCode.not_coordinator,
                 f"another broker leads partition {partition}, which has group {group_id!r}",
             ) from None
 

@@ -81,13 +81,13 @@ class Member:
 
     def await_join(self) -> asyncio.Future[JoinResult]:
         """Return the answer to a new JoinGroup. A pending earlier one is answered REBALANCE_IN_PROGRESS."""
-        self.answer_join(JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, self.member_id))
+        self.answer_join(JoinResult(ErrorCode.rebalance_in_progress, self.member_id))
         self._join_answer = asyncio.get_running_loop().create_future()
         return self._join_answer
 
     def await_sync(self) -> asyncio.Future[SyncResult]:
         """Return the answer to a new SyncGroup. A pending earlier one is answered REBALANCE_IN_PROGRESS."""
-        self.answer_sync(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
+        self.answer_sync(SyncResult(ErrorCode.rebalance_in_progress))
         self._sync_answer = asyncio.get_running_loop().create_future()
         return self._sync_answer
 

@@ -40,7 +40,7 @@ class Membership:
         self._check_size(group, request.member)
         if not group.supports(request.protocol_type, request.protocols):
             raise ApiError(
-                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group!r} supports none of the client's protocols"
+                ErrorCode.inconsistent_group_protocol, f"{group!r} supports none of the client's protocols"
             )
         if request.member.member_id == UNKNOWN_MEMBER:
             return await self._join_anew(group, request)
@@ -57,10 +57,10 @@ class Membership:
             None,
             group.protocol_name,
         ):
-            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{group!r} uses another protocol")
+            raise ApiError(ErrorCode.inconsistent_group_protocol, f"{group!r} uses another protocol")
         if group.state is GroupState.PREPARING_REBALANCE:
             self._rebalance.record_heartbeat(group, member)
-            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} waits for all members to rejoin")
+            raise ApiError(ErrorCode.rebalance_in_progress, f"{group!r} waits for all members to rejoin")
         if group.state is GroupState.STABLE:
             self._rebalance.record_sync(group, member)
             self._rebalance.record_heartbeat(group, member)
@@ -77,7 +77,7 @@ class Membership:
         group.check_generation(generation_id)
         self._rebalance.record_heartbeat(group, member)
         if group.state is GroupState.PREPARING_REBALANCE:
-            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} waits for all members to rejoin")
+            raise ApiError(ErrorCode.rebalance_in_progress, f"{group!r} waits for all members to rejoin")
 
     def check_commit(self, group: Group, generation_id: int, identity: MemberIdentity) -> None:
         """Check that a member may commit offsets, and extend its session. Raises ApiError if it may not.
@@ -88,7 +88,7 @@ class Membership:
         group.check_generation(generation_id)
         self._rebalance.record_heartbeat(group, member)
         if group.state is GroupState.COMPLETING_REBALANCE:
-            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"{group!r} waits for new assignments")
+            raise ApiError(ErrorCode.rebalance_in_progress, f"{group!r} waits for new assignments")
 
     def leave(self, group: Group, identity: MemberIdentity) -> None:
         """Remove a member. An administrator may name a static member by its group instance id alone."""
@@ -113,7 +113,7 @@ class Membership:
             if member is not None:
                 # The rebalance must not wait for a member that came too late.
                 self._rebalance.remove(group, member)
-            raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"{group!r} is full")
+            raise ApiError(ErrorCode.group_max_size_reached, f"{group!r} is full")
 
     async def _join_anew(self, group: Group, request: JoinRequest) -> JoinResult:
         instance_id = request.member.group_instance_id
@@ -123,7 +123,7 @@ class Membership:
             return await self._take_over(group, member, member_id, request)
         if request.requires_known_member_id and instance_id is None:
             self._rebalance.add_pending_member(group, member_id, request.session_timeout)
-            return JoinResult(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+            return JoinResult(ErrorCode.member_id_required, member_id)
         return await self._add(group, request, member_id)
 
     async def _add(self, group: Group, request: JoinRequest, member_id: str) -> JoinResult:
@@ -168,7 +168,7 @@ class Membership:
                 # A rebalance has begun, and will answer it. One that is over has answered it.
                 return
             joined = group.join_result(successor)
-            if error is not ErrorCode.NONE:
+            if error is not ErrorCode.none:
                 joined = JoinResult(error, successor.member_id)
             elif request.supports_skip_assignment:
                 joined = replace(joined, skip_assignment=group.leader_id == successor.member_id)

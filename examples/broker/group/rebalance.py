@@ -81,7 +81,7 @@ class Rebalance:
 
     def replace(self, group: Group, member: Member, successor: Member) -> None:
         """Replace a static member's client by a new one. Pending requests of the old one are fenced."""
-        member.refuse(ErrorCode.FENCED_INSTANCE_ID)
+        member.refuse(ErrorCode.fenced_instance_id)
         group.replace(member, successor)
         self._check_heartbeat(group, member.member_id)
 
@@ -112,7 +112,7 @@ class Rebalance:
 
     def _drop(self, group: Group, member: Member) -> None:
         group.remove(member)
-        member.refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+        member.refuse(ErrorCode.unknown_member_id)
         self._check_heartbeat(group, member.member_id)
 
     # Joining
@@ -121,7 +121,7 @@ class Rebalance:
         """Begin a rebalance: all members have to rejoin."""
         logger.info("%r begins a rebalance: %s", group, reason)
         if group.state is GroupState.COMPLETING_REBALANCE:
-            self._reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
+            self._reset_assignments(group, ErrorCode.rebalance_in_progress)
         first = group.state is GroupState.EMPTY
         group.transition(GroupState.PREPARING_REBALANCE)
         self._sync.check_and_complete(group.group_id)
@@ -183,7 +183,7 @@ class Rebalance:
             # Meanwhile a rebalance may have begun, or the group may have another coordinator.
             if group.state is not GroupState.COMPLETING_REBALANCE or group.generation_id != generation_id:
                 return
-            if error is not ErrorCode.NONE:
+            if error is not ErrorCode.none:
                 _log_failure(group, error)
                 self._reset_assignments(group, error)
                 self._prepare(group, "its assignments are not stored")
@@ -211,5 +211,5 @@ class Rebalance:
 
 
 def _log_failure(group: Group, error: ErrorCode) -> None:
-    if error is not ErrorCode.NONE:
-        logger.warning("the log did not accept the record of %r: %s", group, error.name)
+    if error is not ErrorCode.none:
+        logger.warning("the log did not accept the record of %r: %s", group, error.name.upper())

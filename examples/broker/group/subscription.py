@@ -22,7 +22,7 @@ def subscribed_topics(group: Group) -> frozenset[str] | None:
     if group.state is GroupState.EMPTY:
         return frozenset()
     if group.protocol_type != CONSUMER:
-        raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"{group!r} has members that are no consumers")
+        raise ApiError(ErrorCode.non_empty_group, f"{group!r} has members that are no consumers")
     if group.state is GroupState.PREPARING_REBALANCE:
         return None
     try:

@@ -31,7 +31,7 @@ def accepted_topics(
     for topic in topics:
         try:
             if times[topic.name] > 1:
-                raise ApiError(ErrorCode.INVALID_REQUEST, f"{topic.name!r} is in the request more than once")
+                raise ApiError(ErrorCode.invalid_request, f"{topic.name!r} is in the request more than once")
             # A group's partition depends on the number of partitions of the offsets topic.
             check_not_internal(topic.name)
             accepted.append(accept(topic))

@@ -19,13 +19,13 @@ from kio.static.primitive import i8
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.new_topic import check_name
-from examples.broker.controller.topic_settings import parse_topic_config, topic_settings
+from examples.broker.controller.settings import parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.configs import ResourceType
 from examples.broker.handlers.internal_topics import check_not_internal
 from examples.broker.handlers.outcome import error_code, error_message
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import TopicConfig
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 LISTS: Final = {"cleanup.policy"}
@@ -65,7 +65,7 @@ async def alter_configs(
         _check_once(entry.name for entry in resource.configs)
         for entry in resource.configs:
             if entry.value is None:
-                raise ApiError(ErrorCode.INVALID_REQUEST, f"{entry.name} cannot be null")
+                raise ApiError(ErrorCode.invalid_request, f"{entry.name} cannot be null")
         values = {entry.name: entry.value for entry in resource.configs}
         return parse_topic_config(values, admin.defaults.topic_config)
 
@@ -107,7 +107,7 @@ def _altered(
         try:
             if times[resource.resource_type, resource.resource_name] > 1:
                 raise ApiError(
-                    ErrorCode.INVALID_REQUEST, f"{resource.resource_name!r} is in the request more than once"
+                    ErrorCode.invalid_request, f"{resource.resource_name!r} is in the request more than once"
                 )
             _check(resource)
             topic = admin.controller.topic(resource.resource_name)
@@ -140,12 +140,12 @@ def _check(resource: _Resource) -> None:
     resource_type: int = resource.resource_type
     if resource_type == ResourceType.BROKER:
         raise ApiError(
-            ErrorCode.INVALID_REQUEST,
+            ErrorCode.invalid_request,
             "the configuration of a broker is read-only; start the brokers with other options",
         )
     if resource_type != ResourceType.TOPIC:
         raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"topics (2) can be altered, resources of type {resource_type} cannot"
+            ErrorCode.invalid_request, f"topics (2) can be altered, resources of type {resource_type} cannot"
         )
     check_name(resource.resource_name)
     check_not_internal(resource.resource_name)
@@ -155,7 +155,7 @@ def _check_once(names: Iterable[str]) -> None:
     """Raise ApiError INVALID_REQUEST unless each setting is named once."""
     for name, times in Counter(names).items():
         if times > 1:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is altered more than once")
+            raise ApiError(ErrorCode.invalid_request, f"{name!r} is altered more than once")
 
 
 def _changed(setting: AlterableConfig, now: str, default: str | None) -> str | None:
@@ -168,16 +168,16 @@ def _changed(setting: AlterableConfig, now: str, default: str | None) -> str | N
         operation = Operation(setting.config_operation)
     except ValueError:
         raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"{setting.config_operation} is no operation on {setting.name}"
+            ErrorCode.invalid_request, f"{setting.config_operation} is no operation on {setting.name}"
         ) from None
     if operation is Operation.DELETE:
         return default
     if setting.value is None:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"{setting.name} cannot be null")
+        raise ApiError(ErrorCode.invalid_request, f"{setting.name} cannot be null")
     if operation is Operation.SET:
         return setting.value
     if setting.name not in LISTS:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting.name} is no list: {operation.name} is impossible")
+        raise ApiError(ErrorCode.invalid_config, f"{setting.name} is no list: {operation.name} is impossible")
     known, given = _elements(now), _elements(setting.value)
     if operation is Operation.APPEND:
         return ",".join(dict.fromkeys([*known, *given]))

@@ -6,15 +6,13 @@ from enum import IntEnum
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResult
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.static.primitive import i8
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.new_topic import check_name
-from examples.broker.controller.topic_settings import FIXED, topic_settings
+from examples.broker.controller.settings import FIXED, ClusterDefaults, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 
@@ -53,7 +51,7 @@ def _described(admin: ClusterAdmin, resource: DescribeConfigsResource) -> Descri
         settings = _settings(admin, resource)
     except ApiError as error:
         return DescribeConfigsResult(
-            error_code=WireErrorCode(error.code),
+            error_code=error.code,
             error_message=str(error),
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
@@ -61,7 +59,7 @@ def _described(admin: ClusterAdmin, resource: DescribeConfigsResource) -> Descri
         )
     wanted = resource.configuration_keys or settings.keys()
     return DescribeConfigsResult(
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         error_message="",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
@@ -96,7 +94,7 @@ def _settings(
         topic = admin.cache.image.topics.get(resource.resource_name)
         if topic is None:
             raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {resource.resource_name!r} does not exist"
+                ErrorCode.unknown_topic_or_partition, f"topic {resource.resource_name!r} does not exist"
             )
         defaults = topic_settings(admin.defaults.topic_config)
         settings = topic_settings(topic.config)
@@ -105,7 +103,7 @@ def _settings(
         broker_id = admin.cache.broker_id
         if resource.resource_name not in ("", str(broker_id)):
             raise ApiError(
-                ErrorCode.INVALID_REQUEST,
+                ErrorCode.invalid_request,
                 f"broker {broker_id} does not know the configuration of broker {resource.resource_name!r}",
             )
         return {
@@ -113,7 +111,7 @@ def _settings(
             for name, value in _broker_settings(broker_id, admin.defaults).items()
         }
     raise ApiError(
-        ErrorCode.INVALID_REQUEST,
+        ErrorCode.invalid_request,
         f"topics (2) and brokers (4) have a configuration, type {resource_type} has none",
     )
 

@@ -2,12 +2,11 @@
 
 from kio.schema.delete_records.v2 import DeleteRecordsRequest, DeleteRecordsResponse
 from kio.schema.delete_records.v2.response import DeleteRecordsPartitionResult, DeleteRecordsTopicResult
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.static.primitive import i32, i64
 
 from examples.broker.errors import ApiError
 from examples.broker.handlers.internal_topics import check_not_internal
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.delete_records import Deleted, PartitionDeleted
 from examples.broker.replication.replica_manager import ReplicaManager
@@ -51,5 +50,5 @@ def _partition_result(index: i32, deleted: PartitionDeleted) -> DeleteRecordsPar
     return DeleteRecordsPartitionResult(
         partition_index=index,
         low_watermark=i64(deleted.low_watermark),
-        error_code=WireErrorCode(deleted.error),
+        error_code=deleted.error,
     )

@@ -2,16 +2,15 @@
 
 from kio.schema.elect_leaders.v2 import ElectLeadersRequest, ElectLeadersResponse
 from kio.schema.elect_leaders.v2.response import PartitionResult, ReplicaElectionResult
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.election import ElectionType
-from examples.broker.errors import ApiError
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.outcome import error_code, error_message
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import PartitionState
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.topic_partition import TopicPartition, by_topic
 
@@ -26,7 +25,7 @@ async def elect_leaders(
     try:
         election = ElectionType(request.election_type)
     except ValueError:
-        return _response(WireErrorCode.invalid_request, ())
+        return _response(ErrorCode.invalid_request, ())
     requested = request.topic_partitions
     topic_partitions = (
         None
@@ -35,7 +34,7 @@ async def elect_leaders(
     )
     results = await admin.elect_leaders(election, topic_partitions, request.timeout.total_seconds())
     return _response(
-        WireErrorCode.none,
+        ErrorCode.none,
         tuple(
             ReplicaElectionResult(
                 topic=TopicName(topic),
@@ -54,5 +53,5 @@ def _partition_result(index: int, result: PartitionState | ApiError) -> Partitio
     )
 
 
-def _response(error: WireErrorCode, results: tuple[ReplicaElectionResult, ...]) -> ElectLeadersResponse:
+def _response(error: ErrorCode, results: tuple[ReplicaElectionResult, ...]) -> ElectLeadersResponse:
     return ElectLeadersResponse(throttle_time=NO_THROTTLE, error_code=error, replica_election_results=results)

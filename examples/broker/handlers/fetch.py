@@ -3,7 +3,6 @@
 import asyncio
 from typing import Final, cast
 
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.fetch.v12 import FetchRequest, FetchResponse
 from kio.schema.fetch.v12.response import (
     AbortedTransaction,
@@ -15,7 +14,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import Records, i32, i64
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.fetch import Fetched, Fetches, FetchParams, PartitionFetch, PartitionFetched
 from examples.broker.replication.fetch_session import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
@@ -58,11 +57,11 @@ async def fetch(replicas: ReplicaManager, context: RequestContext, request: Fetc
     try:
         session = _session(replicas.fetch_sessions, request, wanted)
         if session is None:
-            return _response(WireErrorCode.none, NO_SESSION, await replicas.fetch(params, wanted), aborted)
+            return _response(ErrorCode.none, NO_SESSION, await replicas.fetch(params, wanted), aborted)
         fetched = await replicas.fetch_in_session(params, session)
     except ApiError as refused:
-        return _response(WireErrorCode(refused.code), NO_SESSION, {}, None)
-    return _response(WireErrorCode.none, session.session_id, fetched, aborted)
+        return _response(refused.code, NO_SESSION, {}, None)
+    return _response(ErrorCode.none, session.session_id, fetched, aborted)
 
 
 def _session(sessions: FetchSessions, request: FetchRequest, wanted: Fetches) -> FetchSession | None:
@@ -89,7 +88,7 @@ def _session(sessions: FetchSessions, request: FetchRequest, wanted: Fetches) ->
 
 
 def _response(
-    error: WireErrorCode,
+    error: ErrorCode,
     session_id: int,
     fetched: Fetched,
     aborted: tuple[AbortedTransaction, ...] | None,
@@ -117,13 +116,13 @@ def _partition_data(
     diverging = fetched.diverging_epoch
     return PartitionData(
         partition_index=cast(i32, partition),
-        error_code=WireErrorCode(fetched.error),
+        error_code=fetched.error,
         high_watermark=high_watermark,
         last_stable_offset=high_watermark,
         log_start_offset=cast(i64, fetched.log_start_offset),
         diverging_epoch=_NOT_DIVERGING
         if diverging is None
         else EpochEndOffset(epoch=cast(i32, diverging.epoch), end_offset=cast(i64, diverging.end_offset)),
-        aborted_transactions=() if fetched.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else aborted,
+        aborted_transactions=() if fetched.error is ErrorCode.unknown_topic_or_partition else aborted,
         records=Records(b"".join([batch.data for batch in fetched.batches])),
     )

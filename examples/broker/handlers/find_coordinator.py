@@ -2,16 +2,15 @@
 
 from typing import Final, Protocol
 
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.find_coordinator.v6 import FindCoordinatorRequest, FindCoordinatorResponse
 from kio.schema.find_coordinator.v6.response import Coordinator
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.handlers.transactions import refused_transactions
 from examples.broker.metadata import BrokerRegistration
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 GROUP: Final = 0
@@ -47,7 +46,7 @@ async def _coordinator(
             raise refused_transactions(context, key)
         if key_type != GROUP:
             raise ApiError(
-                ErrorCode.INVALID_REQUEST,
+                ErrorCode.invalid_request,
                 f"key type {key_type} has no coordinator",
             )
         broker = await directory.coordinator_of(key)
@@ -57,7 +56,7 @@ async def _coordinator(
             node_id=BrokerId(-1),
             host="",
             port=i32(-1),
-            error_code=WireErrorCode(error.code),
+            error_code=error.code,
             error_message=str(error),
         )
     return Coordinator(
@@ -65,6 +64,6 @@ async def _coordinator(
         node_id=BrokerId(broker.broker_id),
         host=broker.host,
         port=i32(broker.port),
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         error_message="",
     )

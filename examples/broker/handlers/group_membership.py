@@ -3,7 +3,6 @@
 import logging
 from typing import Final
 
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
 from kio.schema.join_group.v9 import JoinGroupRequest, JoinGroupResponse
 from kio.schema.join_group.v9.response import JoinGroupResponseMember
@@ -12,10 +11,10 @@ from kio.schema.leave_group.v5.response import MemberResponse
 from kio.schema.sync_group.v5 import SyncGroupRequest, SyncGroupResponse
 from kio.static.primitive import i32
 
-from examples.broker.errors import ApiError
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import JoinRequest, MemberIdentity, SyncRequest
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 logger = logging.getLogger(__name__)
@@ -54,7 +53,7 @@ async def join_group(
     )
     return JoinGroupResponse(
         throttle_time=NO_THROTTLE,
-        error_code=WireErrorCode(result.error),
+        error_code=result.error,
         generation_id=i32(result.generation_id),
         protocol_type=result.protocol_type,
         protocol_name=result.protocol_name,
@@ -79,7 +78,7 @@ async def sync_group(
     if context.version >= NAMES_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         return SyncGroupResponse(
             throttle_time=NO_THROTTLE,
-            error_code=WireErrorCode.inconsistent_group_protocol,
+            error_code=ErrorCode.inconsistent_group_protocol,
             assignment=b"",
         )
     result = await coordinator.sync(
@@ -94,7 +93,7 @@ async def sync_group(
     )
     return SyncGroupResponse(
         throttle_time=NO_THROTTLE,
-        error_code=WireErrorCode(result.error),
+        error_code=result.error,
         protocol_type=result.protocol_type,
         protocol_name=result.protocol_name,
         assignment=result.assignment,
@@ -105,12 +104,12 @@ async def heartbeat(
     coordinator: GroupCoordinator, context: RequestContext, request: HeartbeatRequest
 ) -> HeartbeatResponse:
     """Extend a member's session. The answer says when the member has to rejoin."""
-    error = WireErrorCode.none
+    error = ErrorCode.none
     try:
         identity = MemberIdentity(request.member_id, request.group_instance_id)
         coordinator.heartbeat(request.group_id, request.generation_id, identity)
     except ApiError as refused:
-        error = WireErrorCode(refused.code)
+        error = refused.code
     return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=error)
 
 
@@ -124,17 +123,15 @@ async def leave_group(
     try:
         errors = coordinator.leave(request.group_id, identities)
     except ApiError as refused:
-        return LeaveGroupResponse(
-            throttle_time=NO_THROTTLE, error_code=WireErrorCode(refused.code), members=()
-        )
+        return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=refused.code, members=())
     return LeaveGroupResponse(
         throttle_time=NO_THROTTLE,
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         members=tuple(
             MemberResponse(
                 member_id=identity.member_id,
                 group_instance_id=identity.group_instance_id,
-                error_code=WireErrorCode(error),
+                error_code=error,
             )
             for identity, error in zip(identities, errors, strict=True)
         ),

@@ -1,6 +1,6 @@
 """Internal topics, which clients may read but not change."""
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ApiError, ErrorCode
 
 
@@ -11,4 +11,4 @@ def is_internal(topic: str) -> bool:
 def check_not_internal(topic: str) -> None:
     """Raise ApiError INVALID_TOPIC_EXCEPTION for an internal topic, as Kafka does for a write."""
     if is_internal(topic):
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic!r} is an internal topic")
+        raise ApiError(ErrorCode.invalid_topic_exception, f"{topic!r} is an internal topic")

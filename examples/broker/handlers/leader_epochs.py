@@ -1,13 +1,12 @@
 """OffsetForLeaderEpoch: the end of a leader epoch, by which consumers detect a truncation (KIP-320)."""
 
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderPartition
 from kio.schema.offset_for_leader_epoch.v4.response import EpochEndOffset, OffsetForLeaderTopicResult
 from kio.static.primitive import i32, i64
 
-from examples.broker.errors import ApiError
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
@@ -41,10 +40,10 @@ def _partition_result(
             current_leader_epoch=requested.current_leader_epoch,
         )
     except ApiError as error:
-        return EpochEndOffset(partition=requested.partition, error_code=WireErrorCode(error.code))
+        return EpochEndOffset(partition=requested.partition, error_code=error.code)
     return EpochEndOffset(
         partition=requested.partition,
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         leader_epoch=i32(end.epoch),
         end_offset=i64(end.end_offset),
     )

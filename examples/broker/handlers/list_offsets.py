@@ -2,14 +2,13 @@
 
 from typing import Final
 
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.list_offsets.v9 import ListOffsetsRequest, ListOffsetsResponse
 from kio.schema.list_offsets.v9.request import ListOffsetsPartition
 from kio.schema.list_offsets.v9.response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from kio.static.primitive import i32, i64
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.timestamps import (
@@ -50,9 +49,7 @@ def _partition_response(
 ) -> ListOffsetsPartitionResponse:
     index = requested.partition_index
     if version < _KNOWN_FROM.get(requested.timestamp, 0) or requested.timestamp < LATEST_TIERED_TIMESTAMP:
-        return ListOffsetsPartitionResponse(
-            partition_index=index, error_code=WireErrorCode.unsupported_version
-        )
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.unsupported_version)
     try:
         found = replicas.offset_for_timestamp(
             TopicPartition(topic, index),
@@ -62,15 +59,15 @@ def _partition_response(
         )
     except ApiError as error:
         code = error.code
-        if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < KNOWS_OFFSET_NOT_AVAILABLE:
+        if code is ErrorCode.offset_not_available and version < KNOWS_OFFSET_NOT_AVAILABLE:
             # An older client does not know that this error is retriable (KIP-207).
-            code = ErrorCode.LEADER_NOT_AVAILABLE
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=WireErrorCode(code))
+            code = ErrorCode.leader_not_available
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
     if found is None:
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=WireErrorCode.none)
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.none)
     return ListOffsetsPartitionResponse(
         partition_index=index,
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         timestamp=i64(found.timestamp),
         offset=i64(found.offset),
         leader_epoch=i32(found.leader_epoch),

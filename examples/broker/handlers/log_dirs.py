@@ -11,11 +11,11 @@ from kio.schema.describe_log_dirs.v4.response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.errors import ErrorCode
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.partition import Partition
 from examples.broker.replication.replica_manager import ReplicaManager
@@ -42,10 +42,10 @@ async def describe_log_dirs(
     ]
     return DescribeLogDirsResponse(
         throttle_time=NO_THROTTLE,
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         results=(
             DescribeLogDirsResult(
-                error_code=WireErrorCode.none,
+                error_code=ErrorCode.none,
                 log_dir=MEMORY,
                 topics=_topics(hosted),
                 total_bytes=i64(_UNKNOWN),

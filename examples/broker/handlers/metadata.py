@@ -5,7 +5,6 @@ from typing import Final
 
 from kio.schema.describe_cluster.v1 import DescribeClusterRequest, DescribeClusterResponse
 from kio.schema.describe_cluster.v1.response import DescribeClusterBroker
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.metadata.v13 import MetadataRequest, MetadataResponse
 from kio.schema.metadata.v13.request import MetadataRequestTopic
 from kio.schema.metadata.v13.response import (
@@ -19,17 +18,17 @@ from kio.static.primitive import i32
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.metadata_cache import MetadataCache
 from examples.broker.controller.new_topic import check_name
-from examples.broker.errors import ApiError
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.internal_topics import is_internal
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicImage
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
 _ENDPOINT_ERRORS: Final = {
-    BROKERS: WireErrorCode.none,
-    CONTROLLERS: WireErrorCode.mismatched_endpoint_type,
+    BROKERS: ErrorCode.none,
+    CONTROLLERS: ErrorCode.mismatched_endpoint_type,
 }
 
 
@@ -65,7 +64,7 @@ async def metadata(
         cluster_id=admin.controller.cluster_id,
         controller_id=BrokerId(cache.controller_id),
         topics=topics,
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
     )
 
 
@@ -77,7 +76,7 @@ async def describe_cluster(
     of_brokers = request.endpoint_type == BROKERS
     return DescribeClusterResponse(
         throttle_time=NO_THROTTLE,
-        error_code=_ENDPOINT_ERRORS.get(request.endpoint_type, WireErrorCode.unsupported_endpoint_type),
+        error_code=_ENDPOINT_ERRORS.get(request.endpoint_type, ErrorCode.unsupported_endpoint_type),
         error_message=None if of_brokers else "clients can connect to brokers only, not to controllers",
         endpoint_type=request.endpoint_type,
         cluster_id=admin.controller.cluster_id,
@@ -99,10 +98,10 @@ def _requested(
         topic = topics.get(requested.name)
         error = unknown_topic_error(requested.name)
         if requested.name in failed:
-            error = WireErrorCode(failed[requested.name].code)
+            error = failed[requested.name].code
     else:
         topic = next((topic for topic in topics.values() if topic.topic_id == requested.topic_id), None)
-        error = WireErrorCode.unknown_topic_id
+        error = ErrorCode.unknown_topic_id
     if topic is not None:
         return _known(topic, cache)
     return MetadataResponseTopic(
@@ -113,7 +112,7 @@ def _requested(
 def _known(topic: TopicImage, cache: MetadataCache) -> MetadataResponseTopic:
     live = cache.image.live_brokers.keys()
     return MetadataResponseTopic(
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         name=TopicName(topic.name),
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
@@ -134,15 +133,15 @@ def _known(topic: TopicImage, cache: MetadataCache) -> MetadataResponseTopic:
     )
 
 
-def unknown_topic_error(name: str) -> WireErrorCode:
+def unknown_topic_error(name: str) -> ErrorCode:
     """Return the error of a topic that does not exist: INVALID_TOPIC_EXCEPTION if none can have that name."""
     try:
         check_name(name)
     except ApiError as error:
-        return WireErrorCode(error.code)
-    return WireErrorCode.unknown_topic_or_partition
+        return error.code
+    return ErrorCode.unknown_topic_or_partition
 
 
-def partition_error(state: PartitionState) -> WireErrorCode:
+def partition_error(state: PartitionState) -> ErrorCode:
     """Return the error of a partition in the metadata: LEADER_NOT_AVAILABLE while nobody leads."""
-    return WireErrorCode.leader_not_available if state.leader == NO_LEADER else WireErrorCode.none
+    return ErrorCode.leader_not_available if state.leader == NO_LEADER else ErrorCode.none

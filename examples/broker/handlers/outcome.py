@@ -1,13 +1,11 @@
 """The outcome of one part of a request, such as a topic, in the terms of kio's messages."""
 
-from kio.schema.errors import ErrorCode as WireErrorCode
-
-from examples.broker.errors import ApiError
+from examples.broker.errors import ApiError, ErrorCode
 
 
-def error_code(outcome: object) -> WireErrorCode:
+def error_code(outcome: object) -> ErrorCode:
     """Return the code of an ApiError, and ``none`` for any other outcome."""
-    return WireErrorCode(outcome.code) if isinstance(outcome, ApiError) else WireErrorCode.none
+    return outcome.code if isinstance(outcome, ApiError) else ErrorCode.none
 
 
 def error_message(outcome: object) -> str | None:

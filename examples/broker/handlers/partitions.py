@@ -3,7 +3,6 @@
 from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
 from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
 from kio.schema.create_partitions.v3.response import CreatePartitionsTopicResult
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.list_partition_reassignments.v0 import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -12,9 +11,10 @@ from kio.schema.types import TopicName
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.new_partitions import NewPartitions
+from examples.broker.errors import ErrorCode
 from examples.broker.handlers.accepted_topics import accepted_topics
 from examples.broker.handlers.outcome import error_code, error_message
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 
@@ -45,7 +45,7 @@ async def list_partition_reassignments(
 ) -> ListPartitionReassignmentsResponse:
     """Return no reassignment: the replicas of a partition stay on their brokers."""
     return ListPartitionReassignmentsResponse(
-        throttle_time=NO_THROTTLE, error_code=WireErrorCode.none, error_message=None, topics=()
+        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, error_message=None, topics=()
     )
 
 

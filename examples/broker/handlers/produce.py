@@ -3,16 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.produce.v12 import ProduceRequest, ProduceResponse
 from kio.schema.produce.v12.response import PartitionProduceResponse, TopicProduceResponse
 from kio.static.primitive import TZAware, i32, i64
 
-from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.errors import ApiError, ErrorCode, ProtocolError
 from examples.broker.handlers.internal_topics import check_not_internal
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.protocol.errors import ProtocolError
 from examples.broker.replication.produce import NO_ACKS, PartitionProduced, Produced, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.record_batch import RecordBatch
@@ -23,14 +21,12 @@ from examples.broker.topic_partition import TopicPartition
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
-class UnacknowledgedFailure(ProtocolError):
-    """Raised when a produce with acks=0 fails. Only a closed connection can tell the producer."""
-
-
 async def produce(
     replicas: ReplicaManager, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | None:
     """Append one batch to each partition, and answer when they are acknowledged; None for acks=0.
+
+    Raises ProtocolError when an append with acks=0 fails.
 
     A partition that is named twice has the error INVALID_REQUEST, since it has one answer only. Group
     coordinators do not append through this handler, so that clients cannot write to internal topics.
@@ -42,7 +38,7 @@ async def produce(
             topic_partition = TopicPartition(topic.name, partition.index)
             try:
                 if topic_partition in batches or topic_partition in refused:
-                    raise ApiError(ErrorCode.INVALID_REQUEST, f"{topic_partition} is named twice")
+                    raise ApiError(ErrorCode.invalid_request, f"{topic_partition} is named twice")
                 check_not_internal(topic.name)
                 batches[topic_partition] = WireRecordBatch.parse(partition.records or b"")
             except ApiError as error:
@@ -52,9 +48,10 @@ async def produce(
     produced = refused | await replicas.append(params, batches)
     if request.acks == NO_ACKS:
         for topic_partition, answer in produced.items():
-            if answer.error is not ErrorCode.NONE:
-                raise UnacknowledgedFailure(
-                    f"acks=0, and {topic_partition} gave {answer.error.name} to {context.client_id}"
+            if answer.error is not ErrorCode.none:
+                # Only a closed connection can tell the producer.
+                raise ProtocolError(
+                    f"acks=0, and {topic_partition} gave {answer.error.name.upper()} to {context.client_id}"
                 )
         return None
     return ProduceResponse(
@@ -77,7 +74,7 @@ async def produce(
 def _partition_response(index: i32, produced: PartitionProduced) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         index=index,
-        error_code=WireErrorCode(produced.error),
+        error_code=produced.error,
         base_offset=cast(i64, produced.base_offset),
         log_append_time=_append_time(produced.log_append_time),
         log_start_offset=cast(i64, produced.log_start_offset),

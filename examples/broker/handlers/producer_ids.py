@@ -1,14 +1,13 @@
 """InitProducerId: the producer id of an idempotent producer."""
 
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
 from kio.schema.types import ProducerId
 from kio.static.primitive import i16
 
 from examples.broker.controller.controller import Controller
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.handlers.transactions import refused_transactions
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 NO_ID, NO_EPOCH = -1, -1
@@ -29,13 +28,13 @@ async def init_producer_id(
         if request.transactional_id is not None:
             raise refused_transactions(context, request.transactional_id)
         if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH):
-            raise ApiError(ErrorCode.INVALID_REQUEST, "a producer epoch belongs to a producer id")
-        return _response(WireErrorCode.none, controller.next_producer_id(), 0)
+            raise ApiError(ErrorCode.invalid_request, "a producer epoch belongs to a producer id")
+        return _response(ErrorCode.none, controller.next_producer_id(), 0)
     except ApiError as error:
-        return _response(WireErrorCode(error.code), NO_ID, NO_EPOCH)
+        return _response(error.code, NO_ID, NO_EPOCH)
 
 
-def _response(error: WireErrorCode, producer_id: int, epoch: int) -> InitProducerIdResponse:
+def _response(error: ErrorCode, producer_id: int, epoch: int) -> InitProducerIdResponse:
     return InitProducerIdResponse(
         throttle_time=NO_THROTTLE,
         error_code=error,

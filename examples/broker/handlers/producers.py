@@ -2,12 +2,11 @@
 
 from kio.schema.describe_producers.v0 import DescribeProducersRequest, DescribeProducersResponse
 from kio.schema.describe_producers.v0.response import PartitionResponse, ProducerState, TopicResponse
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.types import ProducerId, TopicName
 from kio.static.primitive import i32, i64
 
-from examples.broker.errors import ApiError
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
@@ -39,12 +38,12 @@ def _described(replicas: ReplicaManager, topic: TopicName, index: i32) -> Partit
     except ApiError as error:
         return PartitionResponse(
             partition_index=index,
-            error_code=WireErrorCode(error.code),
+            error_code=error.code,
             active_producers=(),
         )
     return PartitionResponse(
         partition_index=index,
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         active_producers=tuple(
             ProducerState(
                 producer_id=ProducerId(producer.producer_id),

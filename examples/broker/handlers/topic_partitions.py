@@ -13,16 +13,16 @@ from kio.schema.describe_topic_partitions.v0.response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.metadata_cache import MetadataCache
+from examples.broker.errors import ErrorCode
 from examples.broker.handlers.internal_topics import is_internal
 from examples.broker.handlers.metadata import partition_error, unknown_topic_error
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import PartitionState
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 # Kafka's max.request.partition.size.limit.
@@ -77,7 +77,7 @@ def _described(
         )
     live = cache.image.live_brokers.keys()
     return DescribeTopicPartitionsResponseTopic(
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         name=TopicName(name),
         topic_id=topic.topic_id,
         is_internal=is_internal(name),

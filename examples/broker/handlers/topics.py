@@ -12,15 +12,14 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.new_topic import BY_DEFAULT, NewTopic
-from examples.broker.controller.topic_settings import FIXED, parse_topic_config, topic_settings
+from examples.broker.controller.settings import FIXED, ClusterDefaults, parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.accepted_topics import accepted_topics
 from examples.broker.handlers.configs import config_source
 from examples.broker.handlers.outcome import error_code, error_message
-from examples.broker.handlers.throttle import NO_THROTTLE
 from examples.broker.metadata import TopicImage
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 
@@ -50,7 +49,7 @@ async def delete_topics(
     once = [name for name in times if times[name] == 1]
     results = await admin.delete_topics(once, request.timeout.total_seconds())
     for name in times.keys() - results.keys():
-        results[name] = ApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is in the request more than once")
+        results[name] = ApiError(ErrorCode.invalid_request, f"{name!r} is in the request more than once")
     return DeleteTopicsResponse(
         throttle_time=NO_THROTTLE,
         responses=tuple(
@@ -72,12 +71,12 @@ def _new_topic(defaults: ClusterDefaults, topic: CreatableTopic) -> NewTopic:
     assigned = {entry.partition_index: tuple(entry.broker_ids) for entry in topic.assignments}
     if assigned and not topic.num_partitions == topic.replication_factor == BY_DEFAULT:
         raise ApiError(
-            ErrorCode.INVALID_REQUEST,
+            ErrorCode.invalid_request,
             f"{topic.name!r} has an assignment, so the numbers of partitions and replicas must be -1",
         )
     if len(assigned) < len(topic.assignments) or sorted(assigned) != list(range(len(assigned))):
         raise ApiError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            ErrorCode.invalid_replica_assignment,
             f"the partitions that {topic.name!r} assigns are not 0, 1, 2 and so on, each once",
         )
     return NewTopic(

@@ -16,4 +16,4 @@ def refused_transactions(context: RequestContext, transactional_id: str) -> ApiE
     """
     message = f"this broker serves no transactions: produce without transactional.id {transactional_id!r}"
     logger.warning("refused %s: %s", context, message)
-    return ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
+    return ApiError(ErrorCode.transactional_id_authorization_failed, message)

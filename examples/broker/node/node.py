@@ -10,9 +10,9 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from examples.broker.address import address
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.group.config import GroupConfig
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.metadata import BrokerRegistration, MetadataImage

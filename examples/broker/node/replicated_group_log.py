@@ -14,7 +14,7 @@ from kio.records.schema import Record as WireRecord
 from kio.records.writers import write_new_batch
 from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ErrorCode
 from examples.broker.group.group_loader import SLICE
 from examples.broker.group.group_log import Record
@@ -116,7 +116,7 @@ class ReplicatedGroupLog:
         end = start
         for records, replaced_below in digest.records_in_use():
             end = replaced_below
-            if records and await self.append(index, records) is not ErrorCode.NONE:
+            if records and await self.append(index, records) is not ErrorCode.none:
                 return
             # What is appended in one leader epoch may be truncated in the next one.
             hosted = self._replicas.partitions.get(topic_partition)

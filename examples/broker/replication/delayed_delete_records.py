@@ -36,7 +36,7 @@ class DelayedDeleteRecords(DelayedOperation[Deleted]):
         return not self._pending and self.force_complete()
 
     def on_complete(self) -> Deleted:
-        timed_out = PartitionDeleted(ErrorCode.REQUEST_TIMED_OUT)
+        timed_out = PartitionDeleted(ErrorCode.request_timed_out)
         return self._answered | dict.fromkeys(self._pending, timed_out)
 
     def _try_answer(self, topic_partition: TopicPartition, required_offset: int) -> bool:
@@ -47,5 +47,5 @@ class DelayedDeleteRecords(DelayedOperation[Deleted]):
             return True
         if low_watermark < required_offset:
             return False
-        self._answered[topic_partition] = PartitionDeleted(ErrorCode.NONE, low_watermark)
+        self._answered[topic_partition] = PartitionDeleted(ErrorCode.none, low_watermark)
         return True

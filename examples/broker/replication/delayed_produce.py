@@ -56,7 +56,7 @@ class DelayedProduce(DelayedOperation[Produced]):
 
     def on_complete(self) -> Produced:
         return self._answered | {
-            acks.topic_partition: acks.answer(ErrorCode.REQUEST_TIMED_OUT) for acks in self._pending
+            acks.topic_partition: acks.answer(ErrorCode.request_timed_out) for acks in self._pending
         }
 
     def _try_answer(self, acks: PendingAcks) -> bool:

@@ -67,7 +67,7 @@ class PartitionFetched:
     @property
     def is_error_or_divergence(self) -> bool:
         """Whether the reader needs this answer now, and must not wait for bytes."""
-        return self.error is not ErrorCode.NONE or self.diverging_epoch is not None
+        return self.error is not ErrorCode.none or self.diverging_epoch is not None
 
     @property
     def batches(self) -> tuple[RecordBatch, ...]:

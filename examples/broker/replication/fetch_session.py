@@ -56,7 +56,7 @@ class FetchSession:
         """Raise ApiError INVALID_FETCH_SESSION_EPOCH unless this is the epoch of the latest request."""
         if epoch != self.epoch:
             raise ApiError(
-                ErrorCode.INVALID_FETCH_SESSION_EPOCH, f"{self!r} is past the request of epoch {epoch}"
+                ErrorCode.invalid_fetch_session_epoch, f"{self!r} is past the request of epoch {epoch}"
             )
 
     def update(self, epoch: int, changed: Fetches, forgotten: Collection[TopicPartition]) -> None:
@@ -64,7 +64,7 @@ class FetchSession:
         expected = epoch_after(self.epoch)
         if epoch != expected:
             raise ApiError(
-                ErrorCode.INVALID_FETCH_SESSION_EPOCH, f"{self!r} expects epoch {expected}, not {epoch}"
+                ErrorCode.invalid_fetch_session_epoch, f"{self!r} expects epoch {expected}, not {epoch}"
             )
         self.epoch = epoch
         for topic_partition in forgotten:

@@ -65,7 +65,7 @@ class FetchSessions:
         session = self._find(replica_id, session_id)
         if session is None:
             raise ApiError(
-                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                ErrorCode.fetch_session_id_not_found,
                 f"reader {replica_id} has no session {session_id} on this broker; open a new one",
             )
         session.update(epoch, changed, forgotten)

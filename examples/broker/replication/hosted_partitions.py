@@ -94,7 +94,7 @@ class HostedPartitions:
         if partition is None:
             exists = self._image.partition(topic_partition) is not None
             raise ApiError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition,
                 f"broker {self.broker_id} has no replica of {topic_partition}",
             )
         partition.check_leader(current_leader_epoch)

@@ -140,11 +140,11 @@ class Partition:
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             fenced = current_leader_epoch < self.leader_epoch
             raise ApiError(
-                ErrorCode.FENCED_LEADER_EPOCH if fenced else ErrorCode.UNKNOWN_LEADER_EPOCH,
+                ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch,
                 f"leader epoch {current_leader_epoch} is not the one of {self!r}; fetch the metadata again",
             )
         if not self.is_leader:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self!r}")
+            raise ApiError(ErrorCode.not_leader_or_follower, f"this broker does not lead {self!r}")
 
     def follows(self, leader_epoch: int) -> bool:
         """Whether this broker still follows the leader of that epoch, so that its answers are valid."""
@@ -168,14 +168,14 @@ class Partition:
             end = self.log.end_offset_for_epoch(wanted.last_fetched_epoch)
             if end == UNKNOWN_EPOCH_END:
                 raise ApiError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    ErrorCode.offset_out_of_range,
                     f"{self!r} does not know leader epoch {wanted.last_fetched_epoch}",
                 )
             if end.epoch < wanted.last_fetched_epoch or end.end_offset < wanted.fetch_offset:
-                return PartitionFetched(ErrorCode.NONE, mark, start, diverging_epoch=end)
+                return PartitionFetched(ErrorCode.none, mark, start, diverging_epoch=end)
         bound = self.end_offset_metadata(from_follower=from_follower)
         info = self.log.read(wanted.fetch_offset, max_bytes, bound, min_one_batch=min_one_batch)
-        return PartitionFetched(ErrorCode.NONE, mark, start, info)
+        return PartitionFetched(ErrorCode.none, mark, start, info)
 
     def has_nothing_new_for(self, replica_id: int, wanted: PartitionFetch) -> bool:
         """Whether a reader at the wanted offset learns nothing and changes nothing until this one changes.
@@ -204,7 +204,7 @@ class Partition:
             latest = None
         if not from_follower and self._leader_epoch_start_offset > self.high_watermark:
             raise ApiError(
-                ErrorCode.OFFSET_NOT_AVAILABLE,
+                ErrorCode.offset_not_available,
                 f"the new leader of {self!r} does not know the high watermark yet; retry",
             )
         return latest
@@ -219,12 +219,12 @@ class Partition:
         """
         if acks_all and self._is_under_min_isr():
             raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
+                ErrorCode.not_enough_replicas,
                 f"acks=all needs {self._config.min_insync_replicas} in-sync replicas of {self!r}",
             )
         if batch.size_in_bytes > self._config.max_message_bytes:
             raise ApiError(
-                ErrorCode.MESSAGE_TOO_LARGE,
+                ErrorCode.message_too_large,
                 f"{batch.size_in_bytes} bytes, but max.message.bytes is {self._config.max_message_bytes}",
             )
         self._changing(self)
@@ -245,7 +245,7 @@ class Partition:
         replica = self._followers.get(replica_id)
         if replica is None:
             raise ApiError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {replica_id} has no replica of {self!r}"
+                ErrorCode.not_leader_or_follower, f"broker {replica_id} has no replica of {self!r}"
             )
         previous_end, previous_start = replica.log_end_offset, replica.log_start_offset
         replica.update_fetch_state(fetch_offset, log_start_offset, self.log.log_end_offset, now)
@@ -302,7 +302,7 @@ class Partition:
         """Return the answer to an append with acks=all up to ``required_offset``; None while it must wait."""
         if self.high_watermark < required_offset:
             return None
-        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self._is_under_min_isr() else ErrorCode.NONE
+        return ErrorCode.not_enough_replicas_after_append if self._is_under_min_isr() else ErrorCode.none
 
     def delete_records(self, before_offset: int) -> int:
         """Delete the records below ``before_offset``, or all committed ones; return the new log start offset.
@@ -312,7 +312,7 @@ class Partition:
         offset = self.high_watermark if before_offset == HIGH_WATERMARK else before_offset
         if not 0 <= offset <= self.high_watermark:
             raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
+                ErrorCode.offset_out_of_range,
                 f"offset {offset} is above the high watermark of {self!r}, or negative",
             )
         self._changing(self)

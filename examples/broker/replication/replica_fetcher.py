@@ -125,11 +125,11 @@ class ReplicaFetcher:
         partition = self._still_following(topic_partition, requested)
         if partition is None:
             return
-        if fetched.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+        if fetched.error is ErrorCode.offset_out_of_range:
             offsets = await self._leader.offsets(topic_partition, requested.current_leader_epoch)
             if self._still_following(topic_partition, requested) is partition:
                 partition.local.return_to_range(offsets.start, offsets.end)
-        elif fetched.error is not ErrorCode.NONE:
+        elif fetched.error is not ErrorCode.none:
             raise ApiError(fetched.error, f"following {partition!r}")
         elif fetched.diverging_epoch is not None:
             partition.local.truncate_to_divergence(fetched.diverging_epoch)

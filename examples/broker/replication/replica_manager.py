@@ -128,7 +128,7 @@ class ReplicaManager:
         partition alone.
         """
         if params.required_acks not in (ALL_ACKS, LEADER_ACK, NO_ACKS):
-            return {entry: PartitionProduced(ErrorCode.INVALID_REQUIRED_ACKS) for entry in request}
+            return {entry: PartitionProduced(ErrorCode.invalid_required_acks) for entry in request}
         acks_all = params.required_acks == ALL_ACKS
         refused: Produced = {}
         appended: list[PendingAcks] = []
@@ -153,7 +153,7 @@ class ReplicaManager:
                 moved.append(topic_partition)
         if not (acks_all and appended):
             self._check_appended(appended, moved)
-            return refused | {acks.topic_partition: acks.answer(ErrorCode.NONE) for acks in appended}
+            return refused | {acks.topic_partition: acks.answer(ErrorCode.none) for acks in appended}
         delayed = DelayedProduce(params.timeout, self.partitions, appended, refused)
         try:
             # Watch before the checks below: they may cause the very change that completes this operation.

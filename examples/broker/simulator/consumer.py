@@ -46,7 +46,7 @@ class Consumer:
             now = self._clock()
             self._fetch_waits.record(now - began)
             for topic_partition, fetched in response.items():
-                if fetched.error is not ErrorCode.NONE:
+                if fetched.error is not ErrorCode.none:
                     position = self.positions[topic_partition]
                     raise ApiError(fetched.error, f"consuming {topic_partition} from {position}")
                 for stored in fetched.batches:

@@ -113,7 +113,7 @@ class Producer:
         self._in_flight.release()
         for topic_partition, produced in response.items():
             batch = request[topic_partition]
-            if produced.error is ErrorCode.NONE:
+            if produced.error is ErrorCode.none:
                 self._delivery.acknowledged(topic_partition, batch, produced.base_offset)
                 self.acknowledged += batch.record_count
             else:

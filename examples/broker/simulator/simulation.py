@@ -141,7 +141,7 @@ class Simulation:
             offered=self._offered(elapsed),
             acknowledged=self._acknowledged(),
             consumed=self._consumed(),
-            errors={code.name: count for code, count in errors.items()},
+            errors={code.name.upper(): count for code, count in errors.items()},
             produce=_purgatory_status(self._broker.produce_purgatory, self._produce_waits),
             fetch=_purgatory_status(self._broker.fetch_purgatory, self._fetch_waits),
             end_to_end=self._end_to_end_waits.summary(),

@@ -194,7 +194,7 @@ class PartitionLog:
         OFFSET_OUT_OF_RANGE above the end of the log.
         """
         if offset > self.log_end_offset:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is above the end of {self!r}")
+            raise ApiError(ErrorCode.offset_out_of_range, f"offset {offset} is above the end of {self!r}")
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             del self._segments[: self._segment_index(offset)]
@@ -249,7 +249,7 @@ class PartitionLog:
 
     def _segment_of(self, offset: int) -> LogSegment:
         if not self.log_start_offset <= offset < self.log_end_offset:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is outside {self!r}")
+            raise ApiError(ErrorCode.offset_out_of_range, f"offset {offset} is outside {self!r}")
         return self._segments[self._segment_index(offset)]
 
     def _segment_index(self, offset: int) -> int:

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from examples.broker.controller.cluster_admin import AUTO_CREATION_TIMEOUT
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.controller.election import ElectionType
 from examples.broker.controller.new_topic import MAX_PARTITIONS, NewTopic
+from examples.broker.controller.settings import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicConfig, TopicImage
 from examples.broker.topic_partition import TopicPartition
@@ -20,7 +20,7 @@ EVENTS = NewTopic("events", assignment=((0, 1), (1, 0)))
 
 def codes(results: dict[str, TopicImage | ApiError]) -> dict[str, ErrorCode]:
     return {
-        name: result.code if isinstance(result, ApiError) else ErrorCode.NONE
+        name: result.code if isinstance(result, ApiError) else ErrorCode.none
         for name, result in results.items()
     }
 
@@ -32,7 +32,7 @@ def pending(cluster: ControlledCluster) -> int:
 async def test_a_creation_is_answered_when_this_broker_knows_the_topic(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         results = await cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b")], 5)
-        assert codes(results) == {"a": ErrorCode.NONE, "b": ErrorCode.NONE}
+        assert codes(results) == {"a": ErrorCode.none, "b": ErrorCode.none}
         assert all(name in cluster.admins[0].cache.image.topics for name in results)
         assert virtual_time.time() == 0
         assert pending(cluster) == 0
@@ -43,9 +43,9 @@ async def test_a_topic_that_cannot_be_created_does_not_delay_the_others(
 ) -> None:
     async with ControlledCluster.running() as cluster:
         results = await cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b", 0)], 5)
-        assert codes(results) == {"a": ErrorCode.NONE, "b": ErrorCode.INVALID_PARTITIONS}
+        assert codes(results) == {"a": ErrorCode.none, "b": ErrorCode.invalid_partitions}
         assert codes(await cluster.admins[0].create_topics([NewTopic("a")], 5)) == {
-            "a": ErrorCode.TOPIC_ALREADY_EXISTS
+            "a": ErrorCode.topic_already_exists
         }
 
 
@@ -57,8 +57,8 @@ async def test_a_creation_not_in_the_brokers_metadata_times_out(virtual_time: Vi
         assert "a" in cluster.admins[1].cache.image.topics
         assert pending(cluster) == 1
         assert codes(await creation) == {
-            "a": ErrorCode.REQUEST_TIMED_OUT,
-            "b": ErrorCode.INVALID_PARTITIONS,
+            "a": ErrorCode.request_timed_out,
+            "b": ErrorCode.invalid_partitions,
         }
         assert virtual_time.time() == pytest.approx(3, abs=0.001)
         cluster.resume(0)
@@ -72,7 +72,7 @@ async def test_a_creation_is_answered_when_the_broker_gets_the_image_late(
         creation = asyncio.create_task(cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b")], 3))
         await asyncio.sleep(2)
         cluster.resume(0)
-        assert codes(await creation) == {"a": ErrorCode.NONE, "b": ErrorCode.NONE}
+        assert codes(await creation) == {"a": ErrorCode.none, "b": ErrorCode.none}
         assert virtual_time.time() == 2
         assert pending(cluster) == 0
 
@@ -84,8 +84,8 @@ async def test_a_deletion_is_answered_when_this_broker_no_longer_knows_the_topic
         admin = cluster.admins[0]
         await admin.create_topics([NewTopic("a")], 5)
         assert codes(await admin.delete_topics(["a", "b", "a"], 5)) == {
-            "a": ErrorCode.NONE,
-            "b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "a": ErrorCode.none,
+            "b": ErrorCode.unknown_topic_or_partition,
         }
         assert "a" not in admin.cache.image.topics
         assert virtual_time.time() == 0
@@ -101,7 +101,7 @@ async def test_a_deletion_is_answered_when_the_topic_was_created_again_meanwhile
         await asyncio.sleep(1)
         await cluster.admins[1].create_topics([NewTopic("a")], 5)
         cluster.resume(0)
-        assert codes(await deletion) == {"a": ErrorCode.NONE}
+        assert codes(await deletion) == {"a": ErrorCode.none}
         assert virtual_time.time() == 1
 
 
@@ -109,7 +109,7 @@ async def test_a_deletion_not_in_the_brokers_metadata_times_out(virtual_time: Vi
     async with ControlledCluster.running() as cluster:
         await cluster.admins[0].create_topics([NewTopic("a")], 5)
         cluster.pause(0)
-        assert codes(await cluster.admins[0].delete_topics(["a"], 3)) == {"a": ErrorCode.REQUEST_TIMED_OUT}
+        assert codes(await cluster.admins[0].delete_topics(["a"], 3)) == {"a": ErrorCode.request_timed_out}
         assert virtual_time.time() == pytest.approx(3, abs=0.001)
         cluster.resume(0)
 
@@ -135,7 +135,7 @@ async def test_an_election_is_answered_when_this_broker_knows_the_leaders(
         results = await admin.elect_leaders(ElectionType.PREFERRED, [ZERO, ONE], 5)
         assert results[ZERO] == admin.cache.image.partition(ZERO) == cluster.partition(ZERO)
         assert isinstance(needless := results[ONE], ApiError)
-        assert needless.code is ErrorCode.ELECTION_NOT_NEEDED
+        assert needless.code is ErrorCode.election_not_needed
         assert virtual_time.time() == 0
         assert await admin.elect_leaders(ElectionType.PREFERRED, None, 5) == {}
         assert pending(cluster) == 0
@@ -147,7 +147,7 @@ async def test_an_election_not_in_the_brokers_metadata_times_out(virtual_time: V
         cluster.pause(2)
         results = await cluster.admins[2].elect_leaders(ElectionType.PREFERRED, [ZERO], 3)
         assert isinstance(late := results[ZERO], ApiError)
-        assert late.code is ErrorCode.REQUEST_TIMED_OUT
+        assert late.code is ErrorCode.request_timed_out
         assert virtual_time.time() == pytest.approx(3, abs=0.001)
         assert cluster.partition(ZERO).leader == 0
         cluster.resume(2)
@@ -199,8 +199,8 @@ async def test_an_auto_creation_not_in_the_brokers_metadata_times_out(virtual_ti
         cluster.pause(0)
         results = await cluster.admins[0].auto_create(["a", "a b"])
         assert codes(results) == {
-            "a": ErrorCode.LEADER_NOT_AVAILABLE,
-            "a b": ErrorCode.INVALID_TOPIC_EXCEPTION,
+            "a": ErrorCode.leader_not_available,
+            "a b": ErrorCode.invalid_topic_exception,
         }
         assert virtual_time.time() == pytest.approx(AUTO_CREATION_TIMEOUT, abs=0.001)
         cluster.resume(0)
@@ -212,7 +212,7 @@ async def test_too_many_unknown_topics_are_not_created_and_known_ones_are_return
     async with ControlledCluster.running(defaults=ClusterDefaults(num_partitions=MAX_PARTITIONS)) as cluster:
         known = (await cluster.admins[0].auto_create(["known"]))["known"]
         results = await cluster.admins[0].auto_create(["a", "known", "b"])
-        assert codes(results) == dict.fromkeys("ab", ErrorCode.POLICY_VIOLATION) | {"known": ErrorCode.NONE}
+        assert codes(results) == dict.fromkeys("ab", ErrorCode.policy_violation) | {"known": ErrorCode.none}
         assert results["known"] is known
         assert list(cluster.controller.image.topics) == ["known"]
 
@@ -248,9 +248,9 @@ async def test_a_stopping_broker_answers_as_if_requests_had_timed_out(virtual_ti
         admin = cluster.admins[2]
         await admin.topic_purgatory.aclose()
         await admin.elect_leader_purgatory.aclose()
-        assert codes(await admin.create_topics([NewTopic("a")], 5)) == {"a": ErrorCode.REQUEST_TIMED_OUT}
-        assert codes(await admin.auto_create(["b"])) == {"b": ErrorCode.LEADER_NOT_AVAILABLE}
+        assert codes(await admin.create_topics([NewTopic("a")], 5)) == {"a": ErrorCode.request_timed_out}
+        assert codes(await admin.auto_create(["b"])) == {"b": ErrorCode.leader_not_available}
         elected = await admin.elect_leaders(ElectionType.PREFERRED, [ZERO], 5)
         assert isinstance(late := elected[ZERO], ApiError)
-        assert late.code is ErrorCode.REQUEST_TIMED_OUT
+        assert late.code is ErrorCode.request_timed_out
         assert virtual_time.time() == 0

@@ -57,7 +57,7 @@ def test_the_preferred_leader_is_not_elected_while_fenced_or_out_of_sync(
     if back:
         events.heartbeat(0)
     before = events.image
-    assert code(events.elect_leaders(PREFERRED, [ZERO])[ZERO]) is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    assert code(events.elect_leaders(PREFERRED, [ZERO])[ZERO]) is ErrorCode.preferred_leader_not_available
     assert events.image is before
 
 
@@ -66,7 +66,7 @@ def test_a_partition_with_the_right_leader_needs_no_election(
     events: Controller, election: ElectionType
 ) -> None:
     before = events.image
-    assert code(events.elect_leaders(election, [ZERO])[ZERO]) is ErrorCode.ELECTION_NOT_NEEDED
+    assert code(events.elect_leaders(election, [ZERO])[ZERO]) is ErrorCode.election_not_needed
     assert events.image is before
 
 
@@ -74,7 +74,7 @@ def test_an_election_of_an_unknown_partition_is_refused(events: Controller) -> N
     missing = [TopicPartition("events", 2), TopicPartition("events", -1), TopicPartition("others", 0)]
     results = events.elect_leaders(PREFERRED, missing)
     assert {key: code(result) for key, result in results.items()} == dict.fromkeys(
-        missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        missing, ErrorCode.unknown_topic_or_partition
     )
 
 
@@ -105,5 +105,5 @@ def test_an_unclean_election_needs_one_live_replica(events: Controller) -> None:
         events.fence(broker_id)
     results = events.elect_leaders(UNCLEAN, None)
     assert {key: code(result) for key, result in results.items()} == dict.fromkeys(
-        [ZERO, ONE], ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        [ZERO, ONE], ErrorCode.eligible_leaders_not_available
     )

@@ -42,31 +42,31 @@ def test_each_change_of_the_in_sync_replicas_increments_the_partition_epoch(even
 
 
 def test_a_change_by_another_broker_or_in_another_epoch_is_fenced(events: Controller) -> None:
-    assert refusal(events, 1, replace(FRESH, in_sync=(1,))) is ErrorCode.FENCED_LEADER_EPOCH
-    assert refusal(events, 0, replace(FRESH, leader_epoch=1)) is ErrorCode.FENCED_LEADER_EPOCH
+    assert refusal(events, 1, replace(FRESH, in_sync=(1,))) is ErrorCode.fenced_leader_epoch
+    assert refusal(events, 0, replace(FRESH, leader_epoch=1)) is ErrorCode.fenced_leader_epoch
     events.fence(0)
-    assert refusal(events, 0, FRESH) is ErrorCode.FENCED_LEADER_EPOCH
+    assert refusal(events, 0, FRESH) is ErrorCode.fenced_leader_epoch
 
 
 def test_a_change_of_an_older_state_is_refused(events: Controller) -> None:
     events.alter_partition(0, EVENTS, replace(FRESH, in_sync=(0, 1)))
-    assert refusal(events, 0, replace(FRESH, in_sync=(0,))) is ErrorCode.INVALID_UPDATE_VERSION
+    assert refusal(events, 0, replace(FRESH, in_sync=(0,))) is ErrorCode.invalid_update_version
 
 
 def test_a_fenced_broker_does_not_join(events: Controller) -> None:
     events.fence(1)
     now = events.image.partition(EVENTS)
     assert now is not None
-    assert refusal(events, 0, replace(now, in_sync=(0, 1, 2))) is ErrorCode.INELIGIBLE_REPLICA
+    assert refusal(events, 0, replace(now, in_sync=(0, 1, 2))) is ErrorCode.ineligible_replica
 
 
 @pytest.mark.parametrize("in_sync", [(), (1, 2), (0, 3)])
 def test_the_in_sync_replicas_have_the_leader_and_only_replicas(
     events: Controller, in_sync: tuple[int, ...]
 ) -> None:
-    assert refusal(events, 0, replace(FRESH, in_sync=in_sync)) is ErrorCode.INVALID_REQUEST
+    assert refusal(events, 0, replace(FRESH, in_sync=in_sync)) is ErrorCode.invalid_request
 
 
 def test_a_change_of_an_unknown_partition_is_refused(events: Controller) -> None:
     events.delete_topic("events")
-    assert refusal(events, 0, FRESH) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert refusal(events, 0, FRESH) is ErrorCode.unknown_topic_or_partition

@@ -57,16 +57,16 @@ def test_a_fenced_broker_leads_no_new_partition(three: Controller) -> None:
 @pytest.mark.parametrize(
     ("more", "error"),
     [
-        (NewPartitions("missing", 4), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (NewPartitions("events", 2), ErrorCode.INVALID_PARTITIONS),
-        (NewPartitions("events", 1), ErrorCode.INVALID_PARTITIONS),
-        (NewPartitions("events", -(2**31)), ErrorCode.INVALID_PARTITIONS),
-        (NewPartitions("events", MAX_PARTITIONS + 3), ErrorCode.POLICY_VIOLATION),
-        (NewPartitions("events", 4, ((0, 1),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewPartitions("events", 3, ()), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewPartitions("events", 3, ((0,),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewPartitions("events", 3, ((0, 0),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewPartitions("events", 3, ((0, 9),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewPartitions("missing", 4), ErrorCode.unknown_topic_or_partition),
+        (NewPartitions("events", 2), ErrorCode.invalid_partitions),
+        (NewPartitions("events", 1), ErrorCode.invalid_partitions),
+        (NewPartitions("events", -(2**31)), ErrorCode.invalid_partitions),
+        (NewPartitions("events", MAX_PARTITIONS + 3), ErrorCode.policy_violation),
+        (NewPartitions("events", 4, ((0, 1),)), ErrorCode.invalid_replica_assignment),
+        (NewPartitions("events", 3, ()), ErrorCode.invalid_replica_assignment),
+        (NewPartitions("events", 3, ((0,),)), ErrorCode.invalid_replica_assignment),
+        (NewPartitions("events", 3, ((0, 0),)), ErrorCode.invalid_replica_assignment),
+        (NewPartitions("events", 3, ((0, 9),)), ErrorCode.invalid_replica_assignment),
     ],
 )
 def test_impossible_partitions_are_refused(three: Controller, more: NewPartitions, error: ErrorCode) -> None:
@@ -81,7 +81,7 @@ def test_a_refused_assignment_names_the_new_partition(three: Controller) -> None
 def test_without_a_live_broker_there_are_no_new_partitions(three: Controller) -> None:
     for broker_id in range(3):
         three.fence(broker_id)
-    assert refusal(three, NewPartitions("events", 3)) is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert refusal(three, NewPartitions("events", 3)) is ErrorCode.invalid_replication_factor
 
 
 async def test_an_addition_is_answered_when_this_broker_knows_the_partitions(
@@ -107,6 +107,6 @@ async def test_an_addition_not_in_the_brokers_metadata_times_out(virtual_time: V
         cluster.pause(0)
         late = (await admin.create_partitions([NewPartitions("events", 3)], 3))["events"]
         assert isinstance(late, ApiError)
-        assert late.code is ErrorCode.REQUEST_TIMED_OUT
+        assert late.code is ErrorCode.request_timed_out
         assert virtual_time.time() == pytest.approx(3, abs=0.001)
         cluster.resume(0)

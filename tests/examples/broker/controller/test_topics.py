@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.new_topic import MAX_PARTITIONS, NewTopic
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import TopicConfig
 from tests.examples.broker.controller.controlled_cluster import registration
@@ -81,7 +81,7 @@ def test_a_live_replica_leads_where_the_assigned_leader_is_fenced(three: Control
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "ä", "a\n", "x" * 250])
 def test_a_name_that_kafka_forbids_is_refused(three: Controller, name: str) -> None:
-    assert refusal(three, NewTopic(name)) is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert refusal(three, NewTopic(name)) is ErrorCode.invalid_topic_exception
 
 
 @pytest.mark.parametrize("name", ["a", "...", "A.b_c-9", "x" * 249, "__consumer_offsets"])
@@ -92,15 +92,15 @@ def test_a_name_that_kafka_allows_is_accepted(three: Controller, name: str) -> N
 @pytest.mark.parametrize(
     ("topic", "code"),
     [
-        (NewTopic("t", 0), ErrorCode.INVALID_PARTITIONS),
-        (NewTopic("t", -2), ErrorCode.INVALID_PARTITIONS),
-        (NewTopic("t", MAX_PARTITIONS + 1), ErrorCode.POLICY_VIOLATION),
-        (NewTopic("t", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (NewTopic("t", 1, 4), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (NewTopic("t", assignment=((),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("t", assignment=((0, 0),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("t", assignment=((0, 3),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("t", assignment=((0, 1), (2,))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("t", 0), ErrorCode.invalid_partitions),
+        (NewTopic("t", -2), ErrorCode.invalid_partitions),
+        (NewTopic("t", MAX_PARTITIONS + 1), ErrorCode.policy_violation),
+        (NewTopic("t", 1, 0), ErrorCode.invalid_replication_factor),
+        (NewTopic("t", 1, 4), ErrorCode.invalid_replication_factor),
+        (NewTopic("t", assignment=((),)), ErrorCode.invalid_replica_assignment),
+        (NewTopic("t", assignment=((0, 0),)), ErrorCode.invalid_replica_assignment),
+        (NewTopic("t", assignment=((0, 3),)), ErrorCode.invalid_replica_assignment),
+        (NewTopic("t", assignment=((0, 1), (2,))), ErrorCode.invalid_replica_assignment),
     ],
 )
 def test_an_impossible_topic_is_refused(three: Controller, topic: NewTopic, code: ErrorCode) -> None:
@@ -111,14 +111,14 @@ def test_without_live_brokers_no_topic_is_created(three: Controller) -> None:
     assert three.create_topic(NewTopic("last", MAX_PARTITIONS, 3)).name == "last"
     for broker_id in range(3):
         three.fence(broker_id)
-    assert refusal(three, NewTopic("t")) is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert refusal(three, NewTopic("t")) is ErrorCode.invalid_replication_factor
     assigned = NewTopic("t", assignment=((0, 1),))
-    assert refusal(three, assigned) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert refusal(three, assigned) is ErrorCode.invalid_replica_assignment
 
 
 def test_a_topic_name_is_unique_until_the_topic_is_deleted(three: Controller) -> None:
     first = three.create_topic(NewTopic("events"))
-    assert refusal(three, NewTopic("events")) is ErrorCode.TOPIC_ALREADY_EXISTS
+    assert refusal(three, NewTopic("events")) is ErrorCode.topic_already_exists
     assert three.delete_topic("events") is first
     assert "events" not in three.image.topics
     with pytest.raises(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION"):
@@ -129,7 +129,7 @@ def test_a_topic_name_is_unique_until_the_topic_is_deleted(three: Controller) ->
 @pytest.mark.parametrize(("first", "second"), [("q.r", "q_r"), ("q_r", "q.r"), ("a.b_c", "a_b.c")])
 def test_topics_differ_in_more_than_dots_and_underscores(three: Controller, first: str, second: str) -> None:
     three.create_topic(NewTopic(first))
-    assert refusal(three, NewTopic(second)) is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert refusal(three, NewTopic(second)) is ErrorCode.invalid_topic_exception
     three.create_topic(NewTopic(second + "_"))
 
 

@@ -33,7 +33,7 @@ class MemoryLog:
 
     def __init__(self) -> None:
         self.records: defaultdict[int, list[Record]] = defaultdict(list)
-        self.error = ErrorCode.NONE
+        self.error = ErrorCode.none
         self.appended = asyncio.Event()
         self.appended.set()
 
@@ -68,7 +68,7 @@ class Client:
         self.rebalance = rebalance
         self.member_id = ""
         self.generation_id = -1
-        self.joined = JoinResult(ErrorCode.NONE, "")
+        self.joined = JoinResult(ErrorCode.none, "")
 
     @property
     def identity(self) -> MemberIdentity:
@@ -94,10 +94,10 @@ class Client:
     async def join(self) -> JoinResult:
         """Join as a consumer does: a new member joins twice."""
         result = await self.join_once()
-        if result.error is ErrorCode.MEMBER_ID_REQUIRED:
+        if result.error is ErrorCode.member_id_required:
             self.member_id = result.member_id
             result = await self.join_once()
-        if result.error is ErrorCode.NONE:
+        if result.error is ErrorCode.none:
             self.member_id, self.generation_id, self.joined = result.member_id, result.generation_id, result
         return result
 
@@ -120,9 +120,9 @@ class Client:
         """Join and sync as a consumer does: again, while the group rebalances."""
         while True:
             joined = await self.join()
-            assert joined.error is ErrorCode.NONE, joined
+            assert joined.error is ErrorCode.none, joined
             synced = await self.sync()
-            if synced.error is not ErrorCode.REBALANCE_IN_PROGRESS:
+            if synced.error is not ErrorCode.rebalance_in_progress:
                 return synced
 
     def heartbeat(self) -> None:
@@ -173,7 +173,7 @@ def stored(log: MemoryLog, partition: int) -> dict[str, Group]:
 async def form_group(*clients: Client) -> None:
     """Join all clients into one stable generation."""
     synced = await asyncio.gather(*(client.join_and_sync() for client in clients))
-    assert [result.error for result in synced] == [ErrorCode.NONE] * len(clients)
+    assert [result.error for result in synced] == [ErrorCode.none] * len(clients)
     assert len({client.generation_id for client in clients}) == 1
 
 

@@ -81,7 +81,7 @@ async def test_a_deleted_group_and_its_offsets_are_unknown_to_the_next_coordinat
     await form_group(client)
     await client.commit(EVENTS, 7)
     client.leave()
-    assert (await Client(coordinator).join_once()).error is ErrorCode.MEMBER_ID_REQUIRED
+    assert (await Client(coordinator).join_once()).error is ErrorCode.member_id_required
     await coordinator.delete_group(GROUP)
     assert waiting(coordinator) == {}
     assert coordinator.list_groups() == []
@@ -99,7 +99,7 @@ async def test_a_pending_commit_does_not_restore_a_deleted_group(
     deletion = await start(coordinator.delete_group(GROUP))
     log.appended.set()
     await deletion
-    assert [await commit for commit in commits] == [ErrorCode.NONE, ErrorCode.NONE]
+    assert [await commit for commit in commits] == [ErrorCode.none, ErrorCode.none]
     assert coordinator.list_groups() == []
     assert stored(log, coordinator.partition_for(GROUP)) == {}
 
@@ -121,7 +121,7 @@ async def test_a_deletion_that_the_log_refuses_is_an_error(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     await Client(coordinator).commit(EVENTS, 7)
-    log.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    log.error = ErrorCode.not_leader_or_follower
     with pytest.raises(ApiError, match="NOT_COORDINATOR"):
         await coordinator.delete_group(GROUP)
 

@@ -84,11 +84,11 @@ class GroupMachine(RuleBasedStateMachine):
         self.send(index, join())
 
     def joined(self, client: Client, term: int, result: JoinResult) -> None:
-        if result.error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+        if result.error in (ErrorCode.unknown_member_id, ErrorCode.fenced_instance_id):
             client.member_id = ""
-        elif result.error is ErrorCode.MEMBER_ID_REQUIRED:
+        elif result.error is ErrorCode.member_id_required:
             client.member_id = result.member_id
-        elif result.error is ErrorCode.NONE:
+        elif result.error is ErrorCode.none:
             client.member_id, client.generation_id = result.member_id, result.generation_id
             client.joined = result
             self.generations.append((term, result.generation_id))
@@ -100,10 +100,10 @@ class GroupMachine(RuleBasedStateMachine):
                 assert leader == result.member_id, "two leaders of one generation"
         else:
             assert result.error in (
-                ErrorCode.REBALANCE_IN_PROGRESS,
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                ErrorCode.NOT_COORDINATOR,
-                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                ErrorCode.rebalance_in_progress,
+                ErrorCode.group_max_size_reached,
+                ErrorCode.not_coordinator,
+                ErrorCode.coordinator_not_available,
             ), result
 
     @rule(index=CLIENTS)
@@ -114,7 +114,7 @@ class GroupMachine(RuleBasedStateMachine):
 
         async def sync() -> None:
             result: SyncResult = await client.sync(assignments)
-            if result.error is ErrorCode.NONE:
+            if result.error is ErrorCode.none:
                 assert result.assignment in (b"%d" % generation, b""), "an assignment of another generation"
 
         self.send(index, sync())
@@ -151,7 +151,7 @@ class GroupMachine(RuleBasedStateMachine):
                 error = await self.clients[index].commit(EVENTS, number)
             except ApiError:
                 return
-            if error is ErrorCode.NONE:
+            if error is ErrorCode.none:
                 self.acknowledged = max(self.acknowledged, number)
 
         self.send(index, commit())
@@ -169,7 +169,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.runner.run(asyncio.sleep(seconds))
         self.runner.run(settled())
 
-    @rule(error=st.sampled_from([ErrorCode.NONE, ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS]))
+    @rule(error=st.sampled_from([ErrorCode.none, ErrorCode.none, ErrorCode.not_enough_replicas]))
     def fail_appends(self, error: ErrorCode) -> None:
         self.log.error = error
 
@@ -257,7 +257,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     async def tear_down(self) -> None:
         """Once the log accepts everything and requests end, all are answered and all members expire."""
-        self.log.error = ErrorCode.NONE
+        self.log.error = ErrorCode.none
         self.log.appended.set()
         for _ in range(20):
             await asyncio.sleep(30)

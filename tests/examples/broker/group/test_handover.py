@@ -134,13 +134,13 @@ async def test_pending_requests_are_answered_not_coordinator(
     other = Client(coordinator)
     elsewhere = [await start(other.join_once(group_id="other", requires_known_member_id=False))]
     newcomer = await Client(coordinator).join_once(group_id="other")
-    assert newcomer.error is ErrorCode.MEMBER_ID_REQUIRED
+    assert newcomer.error is ErrorCode.member_id_required
     for group_id in (GROUP, "other"):
         coordinator.resigned(coordinator.partition_for(group_id))
     assert waiting(coordinator) == {}
-    assert (await syncing).error is ErrorCode.NOT_COORDINATOR
-    assert (await elsewhere[0]).error is ErrorCode.NOT_COORDINATOR
-    assert (await leader.sync()).error is ErrorCode.NOT_COORDINATOR
+    assert (await syncing).error is ErrorCode.not_coordinator
+    assert (await elsewhere[0]).error is ErrorCode.not_coordinator
+    assert (await leader.sync()).error is ErrorCode.not_coordinator
     with pytest.raises(ApiError, match="NOT_COORDINATOR"):
         leader.heartbeat()
     with pytest.raises(ApiError, match="NOT_COORDINATOR"):
@@ -154,7 +154,7 @@ async def test_pending_joins_are_answered_not_coordinator_at_once(coordinator: G
     await form_group(first)
     joining = await start(second.join())
     coordinator.resigned(coordinator.partition_for(GROUP))
-    assert (await joining).error is ErrorCode.NOT_COORDINATOR
+    assert (await joining).error is ErrorCode.not_coordinator
     assert waiting(coordinator) == {}
 
 
@@ -166,7 +166,7 @@ async def test_an_append_that_completes_after_the_handover_changes_nothing(
     log.appended.clear()
     syncing = await start(client.sync())
     coordinator.resigned(coordinator.partition_for(GROUP))
-    assert (await syncing).error is ErrorCode.NOT_COORDINATOR
+    assert (await syncing).error is ErrorCode.not_coordinator
     log.appended.set()
     await settled()
     assert waiting(coordinator) == {}
@@ -195,8 +195,8 @@ async def test_a_stopping_coordinator_answers_all_pending_requests(
         committing = await start(
             coordinator.commit_offsets(CommitRequest("other", {EVENTS: CommittedOffset(7)}))
         )
-    assert (await joining).error is ErrorCode.NOT_COORDINATOR
-    assert await committing == {EVENTS: ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    assert (await joining).error is ErrorCode.not_coordinator
+    assert await committing == {EVENTS: ErrorCode.coordinator_not_available}
     assert waiting(coordinator) == {}
     assert virtual_time.time() == 0
 
@@ -216,7 +216,7 @@ async def test_requests_during_a_load_are_answered_load_in_progress(
     await commit_in_the_log(coordinator, log, 10 * SLICE)
     coordinator.elected(coordinator.partition_for(GROUP))
     await settled()
-    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    loading = ErrorCode.coordinator_load_in_progress
     assert (await client.join_once()).error is loading
     assert (await client.sync()).error is loading
     calls: list[Callable[[], object]] = [
@@ -270,7 +270,7 @@ async def test_a_coordinator_that_resigns_during_a_load_stops_it_and_may_load_ag
         coordinator.elected(partition)
     coordinator.resigned(partition)
     await settled()
-    assert (await Client(coordinator).join_once()).error is ErrorCode.NOT_COORDINATOR
+    assert (await Client(coordinator).join_once()).error is ErrorCode.not_coordinator
     coordinator.elected(partition)
     await settled()
     coordinator.resigned(partition)

@@ -31,7 +31,7 @@ def refusal(client: Client) -> ErrorCode:
         client.heartbeat()
     except ApiError as error:
         return error.code
-    return ErrorCode.NONE
+    return ErrorCode.none
 
 
 def members(coordinator: GroupCoordinator) -> int:
@@ -49,7 +49,7 @@ async def test_a_member_without_heartbeats_is_removed_at_its_session_timeout_and
     assert members(coordinator) == 0
     assert coordinator.describe_group(GROUP).state == "Empty"
     assert waiting(coordinator) == {}
-    assert refusal(client) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert refusal(client) is ErrorCode.unknown_member_id
 
 
 async def test_the_expiration_of_a_member_makes_the_others_rebalance(coordinator: GroupCoordinator) -> None:
@@ -58,7 +58,7 @@ async def test_the_expiration_of_a_member_makes_the_others_rebalance(coordinator
     await asyncio.sleep(SESSION / 2)
     alive.heartbeat()
     await asyncio.sleep(SESSION / 2 + TICK)
-    assert refusal(alive) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert refusal(alive) is ErrorCode.rebalance_in_progress
     await form_group(alive)
     assert (alive.generation_id, alive.leads) == (2, True)
 
@@ -68,16 +68,16 @@ async def beat(client: Client) -> None:
 
 
 async def commit(client: Client) -> None:
-    assert await client.commit(TopicPartition("events", 0), 1) is ErrorCode.NONE
+    assert await client.commit(TopicPartition("events", 0), 1) is ErrorCode.none
 
 
 async def sync(client: Client) -> None:
-    assert (await client.sync()).error is ErrorCode.NONE
+    assert (await client.sync()).error is ErrorCode.none
 
 
 async def join(client: Client) -> None:
-    assert (await client.join()).error is ErrorCode.NONE
-    assert (await client.sync()).error is ErrorCode.NONE
+    assert (await client.join()).error is ErrorCode.none
+    assert (await client.sync()).error is ErrorCode.none
 
 
 @pytest.mark.parametrize("sign_of_life", [beat, commit, sync, join])
@@ -115,10 +115,10 @@ async def test_a_sync_during_a_rebalance_extends_the_session(
     await form_group(client)
     joining = await start(Client(coordinator).join())
     await asyncio.sleep(SESSION - TICK)
-    assert (await client.sync()).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert (await client.sync()).error is ErrorCode.rebalance_in_progress
     await asyncio.sleep(SESSION - TICK)
     assert members(coordinator) == 2
-    assert (await client.join()).error is ErrorCode.NONE
+    assert (await client.join()).error is ErrorCode.none
     await joining
 
 
@@ -141,7 +141,7 @@ async def test_a_member_that_waits_for_the_others_to_join_does_not_expire(
     await form_group(slow)
     joined = await waits.join()
     assert virtual_time.time() >= REBALANCE
-    assert joined.error is ErrorCode.NONE
+    assert joined.error is ErrorCode.none
 
 
 async def test_a_member_that_waits_for_its_assignment_does_not_expire(coordinator: GroupCoordinator) -> None:
@@ -152,26 +152,26 @@ async def test_a_member_that_waits_for_its_assignment_does_not_expire(coordinato
     syncing = await start(follower.sync())
     await asyncio.sleep(30)
     await leader.sync()
-    assert (await syncing).error is ErrorCode.NONE
+    assert (await syncing).error is ErrorCode.none
     assert members(coordinator) == 2
 
 
 async def test_a_member_may_send_heartbeats_while_the_group_syncs(coordinator: GroupCoordinator) -> None:
     client = Client(coordinator)
     await client.join()
-    assert refusal(client) is ErrorCode.NONE
+    assert refusal(client) is ErrorCode.none
 
 
 async def test_heartbeats_that_do_not_fit_the_group_are_refused(coordinator: GroupCoordinator) -> None:
     client = Client(coordinator)
     client.member_id = "stranger"
-    assert refusal(client) is ErrorCode.UNKNOWN_MEMBER_ID, "there is no such group"
+    assert refusal(client) is ErrorCode.unknown_member_id, "there is no such group"
     client.member_id = ""
     await form_group(client)
     client.generation_id -= 1
-    assert refusal(client) is ErrorCode.ILLEGAL_GENERATION
+    assert refusal(client) is ErrorCode.illegal_generation
     client.member_id = "stranger"
-    assert refusal(client) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert refusal(client) is ErrorCode.unknown_member_id
     with pytest.raises(ApiError, match="INVALID_GROUP_ID"):
         coordinator.heartbeat("", 1, client.identity)
 
@@ -179,11 +179,11 @@ async def test_heartbeats_that_do_not_fit_the_group_are_refused(coordinator: Gro
 async def test_a_leaving_member_makes_the_others_rebalance_at_once(coordinator: GroupCoordinator) -> None:
     leaves, stays = Client(coordinator), Client(coordinator)
     await form_group(leaves, stays)
-    assert leaves.leave() is ErrorCode.NONE
-    assert refusal(stays) is ErrorCode.REBALANCE_IN_PROGRESS
-    assert refusal(leaves) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert leaves.leave() is ErrorCode.none
+    assert refusal(stays) is ErrorCode.rebalance_in_progress
+    assert refusal(leaves) is ErrorCode.unknown_member_id
     await form_group(stays)
-    assert stays.leave() is ErrorCode.NONE
+    assert stays.leave() is ErrorCode.none
     assert coordinator.describe_group(GROUP).state == "Empty"
     assert waiting(coordinator) == {}
 
@@ -196,16 +196,16 @@ async def test_a_rebalance_does_not_wait_for_a_member_that_has_left(
     began = virtual_time.time()
     stays.protocols = (("range", b"other topics"),)
     joining = await start(stays.join())
-    assert leaves.leave() is ErrorCode.NONE
-    assert (await joining).error is ErrorCode.NONE
+    assert leaves.leave() is ErrorCode.none
+    assert (await joining).error is ErrorCode.none
     assert virtual_time.time() == began
 
 
 async def test_a_leaving_members_pending_request_is_answered(coordinator: GroupCoordinator) -> None:
     client = Client(coordinator)
     joining = await start(client.join())
-    assert client.leave() is ErrorCode.NONE
-    assert (await joining).error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert client.leave() is ErrorCode.none
+    assert (await joining).error is ErrorCode.unknown_member_id
     await asyncio.sleep(3)
     assert coordinator.describe_group(GROUP).state == "Empty"
     assert waiting(coordinator) == {}
@@ -217,8 +217,8 @@ async def test_a_group_whose_members_leave_during_the_initial_delay_is_empty_aft
     clients = [Client(coordinator) for _ in range(2)]
     joins = [await start(client.join()) for client in clients]
     for client in clients:
-        assert client.leave() is ErrorCode.NONE
-    assert [result.error for result in await asyncio.gather(*joins)] == [ErrorCode.UNKNOWN_MEMBER_ID] * 2
+        assert client.leave() is ErrorCode.none
+    assert [result.error for result in await asyncio.gather(*joins)] == [ErrorCode.unknown_member_id] * 2
     assert waiting(coordinator) == {"join": 1}
     await asyncio.sleep(INITIAL_DELAY + TICK)
     assert (coordinator.describe_group(GROUP).state, waiting(coordinator)) == ("Empty", {})
@@ -232,7 +232,7 @@ async def test_a_pending_member_may_leave(
     newcomer.member_id = (await newcomer.join_once()).member_id
     joining = await start(member.join())
     began = virtual_time.time()
-    assert newcomer.leave() is ErrorCode.NONE
+    assert newcomer.leave() is ErrorCode.none
     await joining
     assert virtual_time.time() == began
     assert waiting(coordinator) == {"sync": 1, "heartbeat": 1}
@@ -245,9 +245,9 @@ async def test_several_members_leave_at_once_and_each_gets_an_answer_of_its_own(
     await form_group(*clients)
     identities = [client.identity for client in clients[:2]]
     assert coordinator.leave(GROUP, [identities[0], MemberIdentity("stranger"), identities[1]]) == [
-        ErrorCode.NONE,
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        ErrorCode.NONE,
+        ErrorCode.none,
+        ErrorCode.unknown_member_id,
+        ErrorCode.none,
     ]
     assert [m.identity for m in coordinator.describe_group(GROUP).members] == [clients[2].identity]
 
@@ -255,7 +255,7 @@ async def test_several_members_leave_at_once_and_each_gets_an_answer_of_its_own(
 async def test_leaving_an_unknown_group_is_refused(
     coordinator: GroupCoordinator, coordinate: Coordinate
 ) -> None:
-    assert Client(coordinator).leave() is ErrorCode.UNKNOWN_MEMBER_ID
+    assert Client(coordinator).leave() is ErrorCode.unknown_member_id
     with pytest.raises(ApiError, match="INVALID_GROUP_ID"):
         coordinator.leave("", [MemberIdentity("anybody")])
     elsewhere = await coordinate(GroupConfig())

@@ -22,12 +22,12 @@ from tests.examples.broker.group.group_client import (
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
-        ({"session_timeout": 5.999}, ErrorCode.INVALID_SESSION_TIMEOUT),
-        ({"session_timeout": 1800.001}, ErrorCode.INVALID_SESSION_TIMEOUT),
-        ({"protocol_type": ""}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
-        ({"protocols": ()}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
-        ({"member": MemberIdentity("stranger")}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"group_id": ""}, ErrorCode.invalid_group_id),
+        ({"session_timeout": 5.999}, ErrorCode.invalid_session_timeout),
+        ({"session_timeout": 1800.001}, ErrorCode.invalid_session_timeout),
+        ({"protocol_type": ""}, ErrorCode.inconsistent_group_protocol),
+        ({"protocols": ()}, ErrorCode.inconsistent_group_protocol),
+        ({"member": MemberIdentity("stranger")}, ErrorCode.unknown_member_id),
     ],
 )
 async def test_an_invalid_join_is_refused_and_leaves_no_group(
@@ -41,10 +41,10 @@ async def test_an_invalid_join_is_refused_and_leaves_no_group(
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        ({"protocol_type": "connect"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
-        ({"protocols": (("sticky", b""),)}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
-        ({"member": MemberIdentity("stranger")}, ErrorCode.UNKNOWN_MEMBER_ID),
-        ({"member": MemberIdentity("stranger", "instance")}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"protocol_type": "connect"}, ErrorCode.inconsistent_group_protocol),
+        ({"protocols": (("sticky", b""),)}, ErrorCode.inconsistent_group_protocol),
+        ({"member": MemberIdentity("stranger")}, ErrorCode.unknown_member_id),
+        ({"member": MemberIdentity("stranger", "instance")}, ErrorCode.unknown_member_id),
     ],
 )
 async def test_a_join_that_does_not_fit_the_group_is_refused_and_leaves_it_alone(
@@ -58,18 +58,18 @@ async def test_a_join_that_does_not_fit_the_group_is_refused_and_leaves_it_alone
 async def test_a_full_group_accepts_no_member_and_keeps_its_own(coordinator: GroupCoordinator) -> None:
     clients = [Client(coordinator) for _ in range(4)]
     await form_group(*clients)
-    assert (await Client(coordinator).join_once()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert (await Client(coordinator).join_once()).error is ErrorCode.group_max_size_reached
     (leader,) = [client for client in clients if client.leads]
     rejoining = await start(leader.join())
     await asyncio.gather(*(client.join() for client in clients if client is not leader))
-    assert (await rejoining).error is ErrorCode.NONE
+    assert (await rejoining).error is ErrorCode.none
 
 
 async def test_pending_joins_count_for_the_maximum_size(coordinator: GroupCoordinator) -> None:
     clients = [Client(coordinator) for _ in range(4)]
     joins = [await start(client.join()) for client in clients]
-    assert (await Client(coordinator).join_once()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert {result.error for result in await asyncio.gather(*joins)} == {ErrorCode.NONE}
+    assert (await Client(coordinator).join_once()).error is ErrorCode.group_max_size_reached
+    assert {result.error for result in await asyncio.gather(*joins)} == {ErrorCode.none}
 
 
 async def test_when_a_full_group_rebalances_the_last_member_to_rejoin_is_refused(
@@ -81,12 +81,12 @@ async def test_when_a_full_group_rebalances_the_last_member_to_rejoin_is_refused
     clients.sort(key=lambda client: not client.leads)
     newcomer = Client(coordinator)
     joins = [await start(client.join()) for client in (clients[0], newcomer, *clients[1:3])]
-    assert (await clients[3].join()).error is ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert {result.error for result in await asyncio.gather(*joins)} == {ErrorCode.NONE}
+    assert (await clients[3].join()).error is ErrorCode.group_max_size_reached
+    assert {result.error for result in await asyncio.gather(*joins)} == {ErrorCode.none}
     assert virtual_time.time() == began, "it is not waited for either"
-    assert clients[3].leave() is ErrorCode.UNKNOWN_MEMBER_ID
+    assert clients[3].leave() is ErrorCode.unknown_member_id
 
 
 async def test_a_join_at_another_broker_is_answered_not_coordinator(coordinate: Coordinate) -> None:
     coordinator = await coordinate(GroupConfig())
-    assert (await Client(coordinator).join_once()).error is ErrorCode.NOT_COORDINATOR
+    assert (await Client(coordinator).join_once()).error is ErrorCode.not_coordinator

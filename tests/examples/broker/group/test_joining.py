@@ -30,7 +30,7 @@ async def test_a_lone_member_leads_the_first_generation_after_the_initial_delay(
     client = Client(coordinator, "reader")
     joined = await client.join()
     assert virtual_time.time() == INITIAL_DELAY
-    assert joined.error is ErrorCode.NONE
+    assert joined.error is ErrorCode.none
     assert (joined.generation_id, joined.protocol_type, joined.protocol_name) == (1, "consumer", "range")
     assert joined.leader_id == joined.member_id
     assert joined.member_id.startswith("reader-")
@@ -138,7 +138,7 @@ async def test_a_rebalance_waits_for_a_pending_member_until_its_session_times_ou
     client = Client(coordinator, session=2 * SESSION)
     await form_group(client)
     began = virtual_time.time()
-    assert (await Client(coordinator).join_once()).error is ErrorCode.MEMBER_ID_REQUIRED
+    assert (await Client(coordinator).join_once()).error is ErrorCode.member_id_required
     assert waiting(coordinator) == {"heartbeat": 2}
     await client.join()
     assert virtual_time.time() == began + SESSION
@@ -147,7 +147,7 @@ async def test_a_rebalance_waits_for_a_pending_member_until_its_session_times_ou
 async def test_expired_pending_members_leave_no_group(
     coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
-    assert (await Client(coordinator).join_once()).error is ErrorCode.MEMBER_ID_REQUIRED
+    assert (await Client(coordinator).join_once()).error is ErrorCode.member_id_required
     await asyncio.sleep(SESSION - 0.001)
     assert [group.group_id for group in coordinator.list_groups()] == [GROUP]
     await asyncio.sleep(0.002)
@@ -157,7 +157,7 @@ async def test_expired_pending_members_leave_no_group(
 
 async def test_old_clients_join_in_one_step_without_a_member_id(coordinator: GroupCoordinator) -> None:
     joined = await Client(coordinator).join_once(requires_known_member_id=False)
-    assert (joined.error, joined.generation_id) == (ErrorCode.NONE, 1)
+    assert (joined.error, joined.generation_id) == (ErrorCode.none, 1)
 
 
 async def test_the_common_protocol_that_most_members_prefer_is_selected(
@@ -180,8 +180,8 @@ async def test_a_second_join_answers_the_pending_one_rebalance_in_progress(
     client.member_id = (await client.join_once()).member_id
     earlier = await start(client.join_once())
     later = await start(client.join_once())
-    assert (await earlier).error is ErrorCode.REBALANCE_IN_PROGRESS
-    assert (await later).error is ErrorCode.NONE
+    assert (await earlier).error is ErrorCode.rebalance_in_progress
+    assert (await later).error is ErrorCode.none
 
 
 async def test_a_repeated_join_gets_the_same_answer(
@@ -256,6 +256,6 @@ async def test_a_member_whose_client_reconnects_in_time_is_in_the_generation(
     vanishing.cancel()
     await settled()
     joined = await client.join()
-    assert (joined.error, joined.member_id) == (ErrorCode.NONE, client.member_id)
+    assert (joined.error, joined.member_id) == (ErrorCode.none, client.member_id)
     await client.sync()
     assert waiting(coordinator) == {"heartbeat": 1}

@@ -40,7 +40,7 @@ async def test_offsets_of_an_empty_group_are_deleted_and_stay_so(
     for entry in (ONE, TWO):
         await Client(coordinator).commit(entry, 7)
     assert await coordinator.delete_offsets(GROUP, [ONE, OTHER]) == dict.fromkeys(
-        [ONE, OTHER], ErrorCode.NONE
+        [ONE, OTHER], ErrorCode.none
     )
     assert coordinator.fetch_offsets(GROUP) == {TWO: CommittedOffset(7)}
     assert coordinator.fetch_offsets(GROUP, [ONE])[ONE].offset == -1
@@ -52,8 +52,8 @@ async def test_offsets_of_an_empty_group_are_deleted_and_stay_so(
 async def test_a_group_without_any_offset_left_is_gone(coordinator: GroupCoordinator) -> None:
     await Client(coordinator).commit(ONE, 7)
     await coordinator.delete_offsets(GROUP, [ONE])
-    assert await refusal(coordinator) is ErrorCode.GROUP_ID_NOT_FOUND
-    assert await refusal(coordinator, "") is ErrorCode.INVALID_GROUP_ID
+    assert await refusal(coordinator) is ErrorCode.group_id_not_found
+    assert await refusal(coordinator, "") is ErrorCode.invalid_group_id
     assert coordinator.list_groups() == []
 
 
@@ -63,8 +63,8 @@ async def test_offsets_of_a_topic_that_a_member_subscribes_to_are_kept(coordinat
     for entry in (ONE, OTHER):
         await client.commit(entry, 7)
     assert await coordinator.delete_offsets(GROUP, [ONE, OTHER]) == {
-        ONE: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
-        OTHER: ErrorCode.NONE,
+        ONE: ErrorCode.group_subscribed_to_topic,
+        OTHER: ErrorCode.none,
     }
     assert set(coordinator.fetch_offsets(GROUP)) == {ONE}
 
@@ -73,7 +73,7 @@ async def test_while_a_group_rebalances_it_may_subscribe_to_any_topic(coordinato
     client = Client(coordinator, protocols=subscribed_to("events"))
     await form_group(client)
     joining = await start(Client(coordinator, protocols=subscribed_to("events")).join())
-    assert await coordinator.delete_offsets(GROUP, [OTHER]) == {OTHER: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
+    assert await coordinator.delete_offsets(GROUP, [OTHER]) == {OTHER: ErrorCode.group_subscribed_to_topic}
     joining.cancel()
 
 
@@ -83,7 +83,7 @@ async def test_an_unreadable_subscription_may_be_one_to_any_topic(
 ) -> None:
     client = Client(coordinator, protocols=(("range", metadata),))
     await form_group(client)
-    assert await coordinator.delete_offsets(GROUP, [ONE]) == {ONE: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
+    assert await coordinator.delete_offsets(GROUP, [ONE]) == {ONE: ErrorCode.group_subscribed_to_topic}
 
 
 async def test_members_that_are_no_consumers_keep_all_offsets(coordinator: GroupCoordinator) -> None:
@@ -91,15 +91,15 @@ async def test_members_that_are_no_consumers_keep_all_offsets(coordinator: Group
     joined = await worker.join_once(protocol_type="connect")
     worker.member_id = joined.member_id
     await start(worker.join_once(protocol_type="connect"))
-    assert await refusal(coordinator) is ErrorCode.NON_EMPTY_GROUP
+    assert await refusal(coordinator) is ErrorCode.non_empty_group
 
 
 async def test_a_deletion_that_the_log_refuses_has_no_effect(
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     await Client(coordinator).commit(ONE, 7)
-    log.error = ErrorCode.NOT_ENOUGH_REPLICAS
-    assert await refusal(coordinator) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    log.error = ErrorCode.not_enough_replicas
+    assert await refusal(coordinator) is ErrorCode.coordinator_not_available
     assert set(coordinator.fetch_offsets(GROUP)) == {ONE}
 
 

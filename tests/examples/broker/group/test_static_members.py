@@ -38,7 +38,7 @@ def restarted(client: Client) -> Client:
 
 async def test_a_static_member_joins_in_one_step(coordinator: GroupCoordinator) -> None:
     joined = await Client(coordinator, instance="one").join_once()
-    assert joined.error is ErrorCode.NONE
+    assert joined.error is ErrorCode.none
     assert joined.member_id.startswith("one-")
     assert [member.group_instance_id for member in joined.members] == ["one"]
 
@@ -50,7 +50,7 @@ async def test_a_restarted_follower_keeps_its_assignment_without_a_rebalance(
     began = virtual_time.time()
     again = restarted(follower)
     joined = await again.join()
-    assert (joined.error, joined.generation_id, joined.members) == (ErrorCode.NONE, 1, ())
+    assert (joined.error, joined.generation_id, joined.members) == (ErrorCode.none, 1, ())
     assert again.member_id != follower.member_id
     assert (await again.sync()).assignment == follower.member_id.encode()
     leader.heartbeat()
@@ -64,9 +64,9 @@ async def test_the_client_that_was_replaced_is_fenced(coordinator: GroupCoordina
     await restarted(follower).join()
     with pytest.raises(ApiError, match="FENCED_INSTANCE_ID"):
         follower.heartbeat()
-    assert (await follower.join_once()).error is ErrorCode.FENCED_INSTANCE_ID
-    assert (await follower.sync()).error is ErrorCode.FENCED_INSTANCE_ID
-    assert follower.leave() is ErrorCode.FENCED_INSTANCE_ID
+    assert (await follower.join_once()).error is ErrorCode.fenced_instance_id
+    assert (await follower.sync()).error is ErrorCode.fenced_instance_id
+    assert follower.leave() is ErrorCode.fenced_instance_id
 
 
 async def test_a_restarted_leader_learns_that_it_leads_and_must_not_assign(
@@ -84,7 +84,7 @@ async def test_a_restarted_leader_with_an_old_client_does_not_learn_that_it_lead
 ) -> None:
     leader, _ = await static_pair(coordinator)
     joined = await restarted(leader).join_once(supports_skip_assignment=False)
-    assert (joined.error, joined.leader_id, joined.members) == (ErrorCode.NONE, leader.member_id, ())
+    assert (joined.error, joined.leader_id, joined.members) == (ErrorCode.none, leader.member_id, ())
     assert not joined.skip_assignment
 
 
@@ -106,11 +106,11 @@ async def test_a_new_id_that_the_log_refuses_is_an_error_and_the_next_join_gets_
     coordinator: GroupCoordinator, log: MemoryLog
 ) -> None:
     _, follower = await static_pair(coordinator)
-    log.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    log.error = ErrorCode.not_enough_replicas
     again = restarted(follower)
-    assert (await again.join()).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    log.error = ErrorCode.NONE
-    assert (await again.join()).error is ErrorCode.NONE
+    assert (await again.join()).error is ErrorCode.coordinator_not_available
+    log.error = ErrorCode.none
+    assert (await again.join()).error is ErrorCode.none
     assert (await again.sync()).assignment == follower.member_id.encode()
 
 
@@ -152,7 +152,7 @@ async def test_a_member_that_restarts_during_the_sync_makes_the_group_rebalance(
     await asyncio.gather(*joins)
     syncing = await start(two.sync())
     joining = await start(restarted(two).join())
-    assert (await syncing).error is ErrorCode.FENCED_INSTANCE_ID
+    assert (await syncing).error is ErrorCode.fenced_instance_id
     assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
     await one.join()
     assert (await joining).generation_id == 2
@@ -164,8 +164,8 @@ async def test_a_pending_join_is_fenced_by_the_next_client_of_the_same_member(
     client = Client(coordinator, instance="one")
     earlier = await start(client.join())
     later = await start(restarted(client).join())
-    assert (await earlier).error is ErrorCode.FENCED_INSTANCE_ID
-    assert (await later).error is ErrorCode.NONE
+    assert (await earlier).error is ErrorCode.fenced_instance_id
+    assert (await later).error is ErrorCode.none
     assert len(coordinator.describe_group(GROUP).members) == 1
 
 
@@ -206,8 +206,8 @@ async def test_a_rebalance_of_static_members_waits_again_when_none_has_rejoined(
     leader, follower = await static_pair(coordinator, session=2.5 * REBALANCE)
     dynamic = Client(coordinator)
     joining = await start(dynamic.join())
-    assert dynamic.leave() is ErrorCode.NONE
-    assert (await joining).error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert dynamic.leave() is ErrorCode.none
+    assert (await joining).error is ErrorCode.unknown_member_id
     await asyncio.sleep(1.5 * REBALANCE)
     assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
     joins = await asyncio.gather(leader.join(), follower.join())
@@ -219,8 +219,8 @@ async def test_an_administrator_removes_a_static_member_by_its_instance_id(
 ) -> None:
     leader, _ = await static_pair(coordinator)
     assert coordinator.leave(GROUP, [MemberIdentity("", "two"), MemberIdentity("", "three")]) == [
-        ErrorCode.NONE,
-        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.none,
+        ErrorCode.unknown_member_id,
     ]
     assert [m.identity for m in coordinator.describe_group(GROUP).members] == [leader.identity]
 
@@ -232,4 +232,4 @@ async def test_a_pending_dynamic_members_id_is_invalid_for_a_static_member(
     impostor = await Client(coordinator, instance="one").join_once(
         member=MemberIdentity(newcomer.member_id, "one")
     )
-    assert impostor.error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert impostor.error is ErrorCode.unknown_member_id

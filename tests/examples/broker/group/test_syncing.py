@@ -58,7 +58,7 @@ async def test_a_member_without_an_assignment_gets_an_empty_one(coordinator: Gro
     leader, follower = await joined_pair(coordinator)
     await leader.sync({"stranger": b"?"})
     synced = await follower.sync()
-    assert (synced.error, synced.assignment) == (ErrorCode.NONE, b"")
+    assert (synced.error, synced.assignment) == (ErrorCode.none, b"")
 
 
 async def test_assignments_are_not_answered_before_the_log_has_them(
@@ -70,7 +70,7 @@ async def test_assignments_are_not_answered_before_the_log_has_them(
     assert coordinator.describe_group(GROUP).state == "CompletingRebalance"
     assert not any(sync.done() for sync in syncs)
     log.appended.set()
-    assert {result.error for result in await asyncio.gather(*syncs)} == {ErrorCode.NONE}
+    assert {result.error for result in await asyncio.gather(*syncs)} == {ErrorCode.none}
     group = stored(log, coordinator.partition_for(GROUP))[GROUP]
     assert {entry.member_id: entry.assignment for entry in group.members.values()} == {
         client.member_id: client.member_id.encode() for client in (leader, follower)
@@ -80,11 +80,11 @@ async def test_assignments_are_not_answered_before_the_log_has_them(
 @pytest.mark.parametrize(
     ("refusal", "answer"),
     [
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
-        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.not_leader_or_follower, ErrorCode.not_coordinator),
+        (ErrorCode.not_enough_replicas, ErrorCode.coordinator_not_available),
+        (ErrorCode.not_enough_replicas_after_append, ErrorCode.coordinator_not_available),
+        (ErrorCode.request_timed_out, ErrorCode.coordinator_not_available),
+        (ErrorCode.unknown_topic_or_partition, ErrorCode.coordinator_not_available),
     ],
 )
 async def test_an_assignment_that_the_log_refuses_is_an_error_and_the_group_rebalances(
@@ -96,7 +96,7 @@ async def test_an_assignment_that_the_log_refuses_is_an_error_and_the_group_reba
     assert (await leader.sync()).error is answer
     assert (await syncing).error is answer
     assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
-    log.error = ErrorCode.NONE
+    log.error = ErrorCode.none
     await form_group(leader, follower)
     assert leader.generation_id == 2
 
@@ -108,7 +108,7 @@ async def test_an_assignment_stored_after_its_generation_is_not_answered(
     log.appended.clear()
     syncing = await start(leader.sync())
     newcomer = await start(Client(coordinator).join())
-    assert (await syncing).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert (await syncing).error is ErrorCode.rebalance_in_progress
     log.appended.set()
     await settled()
     assert coordinator.describe_group(GROUP).state == "PreparingRebalance"
@@ -127,7 +127,7 @@ async def test_an_assignment_stored_during_the_next_sync_is_not_that_generations
     log.appended.clear()
     late = await start(leader.sync())
     newcomer = await start(Client(coordinator).join())
-    assert (await late).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert (await late).error is ErrorCode.rebalance_in_progress
     await asyncio.gather(leader.join(), follower.join(), newcomer)
     log.appended.set()
     await settled()
@@ -155,8 +155,8 @@ async def test_members_that_do_not_sync_within_the_rebalance_timeout_are_removed
     began = virtual_time.time()
     synced = await follower.sync()
     assert virtual_time.time() == began + REBALANCE
-    assert synced.error is ErrorCode.REBALANCE_IN_PROGRESS
-    assert (await leader.join_once()).error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert synced.error is ErrorCode.rebalance_in_progress
+    assert (await leader.join_once()).error is ErrorCode.unknown_member_id
     await form_group(follower)
     assert follower.leads
 
@@ -180,7 +180,7 @@ async def test_a_leader_that_expires_before_it_assigns_makes_the_others_rebalanc
 ) -> None:
     _, follower = await joined_pair(coordinator)
     began = virtual_time.time()
-    assert (await follower.sync()).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert (await follower.sync()).error is ErrorCode.rebalance_in_progress
     assert virtual_time.time() == began + SESSION
     await form_group(follower)
 
@@ -190,9 +190,9 @@ async def test_a_second_sync_answers_the_pending_one_rebalance_in_progress(
 ) -> None:
     leader, follower = await joined_pair(coordinator)
     earlier, later = await start(follower.sync()), await start(follower.sync())
-    assert (await earlier).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert (await earlier).error is ErrorCode.rebalance_in_progress
     await leader.sync()
-    assert (await later).error is ErrorCode.NONE
+    assert (await later).error is ErrorCode.none
 
 
 async def test_a_member_whose_client_disconnects_during_its_sync_expires_at_its_session_timeout(
@@ -216,12 +216,12 @@ async def test_a_member_whose_client_disconnects_during_its_sync_expires_at_its_
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
-        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
-        ({"group_id": "another"}, ErrorCode.UNKNOWN_MEMBER_ID),
-        ({"member": MemberIdentity("stranger")}, ErrorCode.UNKNOWN_MEMBER_ID),
-        ({"generation_id": 0}, ErrorCode.ILLEGAL_GENERATION),
-        ({"protocol_type": "connect"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
-        ({"protocol_name": "sticky"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        ({"group_id": ""}, ErrorCode.invalid_group_id),
+        ({"group_id": "another"}, ErrorCode.unknown_member_id),
+        ({"member": MemberIdentity("stranger")}, ErrorCode.unknown_member_id),
+        ({"generation_id": 0}, ErrorCode.illegal_generation),
+        ({"protocol_type": "connect"}, ErrorCode.inconsistent_group_protocol),
+        ({"protocol_name": "sticky"}, ErrorCode.inconsistent_group_protocol),
     ],
 )
 async def test_a_sync_that_does_not_fit_the_group_is_refused(
@@ -230,7 +230,7 @@ async def test_a_sync_that_does_not_fit_the_group_is_refused(
     client = Client(coordinator)
     await client.join()
     assert (await client.sync_once(**changes)).error is error
-    assert (await client.sync_once(protocol_type="consumer", protocol_name="range")).error is ErrorCode.NONE
+    assert (await client.sync_once(protocol_type="consumer", protocol_name="range")).error is ErrorCode.none
 
 
 async def test_a_sync_during_a_rebalance_is_answered_rebalance_in_progress(
@@ -239,5 +239,5 @@ async def test_a_sync_during_a_rebalance_is_answered_rebalance_in_progress(
     client = Client(coordinator)
     await form_group(client)
     joining = await start(Client(coordinator).join())
-    assert (await client.sync()).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert (await client.sync()).error is ErrorCode.rebalance_in_progress
     await asyncio.gather(client.join(), joining)

@@ -13,7 +13,7 @@ from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderPartiti
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.handlers.list_offsets import list_offsets
 from examples.broker.metadata import PartitionState
 from examples.broker.protocol.apis import DELETE_RECORDS, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH

@@ -11,8 +11,8 @@ from kio.schema.fetch.v12.response import EpochEndOffset
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
-from examples.broker.handlers.produce import UnacknowledgedFailure
+from examples.broker.controller.settings import OFFSETS_TOPIC
+from examples.broker.errors import ProtocolError
 from examples.broker.metadata import LOG_APPEND_TIME, PartitionState
 from examples.broker.protocol.apis import FETCH, PRODUCE
 from examples.broker.replication import replica_manager
@@ -113,7 +113,7 @@ async def test_a_produce_without_acks_gets_no_answer_or_a_closed_connection(clus
     connection = Loopback(cluster.broker)
     assert await connection.answer(PRODUCE, produce((0, wire_batch(b"one")), acks=0)) is None
     assert cluster.partition(events()).log.log_end_offset == 1
-    with pytest.raises(UnacknowledgedFailure, match="events-1 gave UNKNOWN_TOPIC_OR_PARTITION to test"):
+    with pytest.raises(ProtocolError, match="events-1 gave UNKNOWN_TOPIC_OR_PARTITION to test"):
         await connection.answer(PRODUCE, produce((1, wire_batch(b"one")), acks=0))
 
 

@@ -14,7 +14,7 @@ from rich.console import Console as Terminal
 
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import COMMANDS, Console
-from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import NO_LEADER
 from examples.broker.node.node import BrokerConfig
@@ -157,7 +157,7 @@ async def test_clients_are_told_the_advertised_host_and_followers_need_not_reach
         appended = await cluster.nodes[leader(cluster)].replicas.append(
             ProduceParams(ALL_ACKS), {EVENTS: WireRecordBatch.parse(wire_batch(b"x"))}
         )
-    assert appended[EVENTS].error is ErrorCode.NONE
+    assert appended[EVENTS].error is ErrorCode.none
 
 
 async def test_nothing_is_left_running_when_the_block_ends() -> None:

@@ -32,7 +32,7 @@ def session_of(*topic_partitions: TopicPartition, reader: int = FOLLOWER) -> Fet
 
 
 def quiet(mark: int = 5, start: int = 0) -> PartitionFetched:
-    return PartitionFetched(ErrorCode.NONE, mark, start)
+    return PartitionFetched(ErrorCode.none, mark, start)
 
 
 def partition(*, in_sync: tuple[int, ...] = (0, FOLLOWER)) -> Partition:
@@ -50,11 +50,11 @@ def test_the_first_response_has_every_partition() -> None:
 @pytest.mark.parametrize(
     "news",
     [
-        PartitionFetched(ErrorCode.NONE, 5, 0, RECORDS),
+        PartitionFetched(ErrorCode.none, 5, 0, RECORDS),
         quiet(mark=6),
         quiet(start=1),
-        PartitionFetched(ErrorCode.NOT_LEADER_OR_FOLLOWER),
-        PartitionFetched(ErrorCode.NONE, 5, 0, diverging_epoch=EpochEndOffset(1, 3)),
+        PartitionFetched(ErrorCode.not_leader_or_follower),
+        PartitionFetched(ErrorCode.none, 5, 0, diverging_epoch=EpochEndOffset(1, 3)),
     ],
     ids=["records", "high watermark", "log start", "error", "divergence"],
 )
@@ -67,7 +67,7 @@ def test_later_responses_have_only_changed_partitions(news: PartitionFetched) ->
 
 def test_a_partition_that_had_records_is_read_after_the_others() -> None:
     session = session_of(ONE, OTHER)
-    records = PartitionFetched(ErrorCode.NONE, 5, 0, RECORDS)
+    records = PartitionFetched(ErrorCode.none, 5, 0, RECORDS)
     for had_records, quiet_one in ((ONE, OTHER), (OTHER, ONE), (ONE, OTHER)):
         session.incremental_response({had_records: records, quiet_one: quiet()})
         assert list(session.unread) == [quiet_one, had_records]
@@ -78,7 +78,7 @@ def test_a_partition_that_had_records_is_read_after_the_others() -> None:
 def test_an_error_is_repeated_and_its_end_is_sent() -> None:
     session = session_of(ONE)
     session.incremental_response({ONE: quiet()})
-    fenced = PartitionFetched(ErrorCode.FENCED_LEADER_EPOCH)
+    fenced = PartitionFetched(ErrorCode.fenced_leader_epoch)
     assert (
         session.incremental_response({ONE: fenced})
         == session.incremental_response({ONE: fenced})
@@ -165,7 +165,7 @@ def test_a_request_with_a_wrong_epoch_is_refused_and_changes_nothing(epoch: int)
     session = session_of(ONE)
     with pytest.raises(ApiError) as refused:
         session.update(epoch, {OTHER: PartitionFetch(0)}, [ONE])
-    assert refused.value.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert refused.value.code is ErrorCode.invalid_fetch_session_epoch
     assert session.partitions == session.unread == {ONE: PartitionFetch(0)}
     session.update(1, {}, [])
 

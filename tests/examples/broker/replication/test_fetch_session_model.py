@@ -54,7 +54,7 @@ class Leader:
 
     def alter_partition(self, topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
         if self.refuses:
-            raise ApiError(ErrorCode.INELIGIBLE_REPLICA, "not now")
+            raise ApiError(ErrorCode.ineligible_replica, "not now")
         return wanted.with_in_sync(wanted.in_sync)
 
     def state(self) -> list[tuple[Any, ...]]:

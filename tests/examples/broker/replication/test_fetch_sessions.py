@@ -29,7 +29,7 @@ def is_open(sessions: FetchSessions, session: FetchSession, now: float = 0) -> b
     try:
         sessions.resume(session.replica_id, session.session_id, session.epoch + 1, {}, (), now=now)
     except ApiError as error:
-        return error.code is not ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        return error.code is not ErrorCode.fetch_session_id_not_found
     return True
 
 
@@ -58,7 +58,7 @@ def test_a_reader_cannot_use_the_session_of_another_one() -> None:
         sessions.close(reader, session.session_id)
         with pytest.raises(ApiError) as refused:
             sessions.resume(reader, session.session_id, 1, {}, (), now=0)
-        assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert refused.value.code is ErrorCode.fetch_session_id_not_found
     assert is_open(sessions, session)
 
 

@@ -176,7 +176,7 @@ def test_acks_all_is_refused_below_min_insync_replicas_and_nothing_is_appended()
     p.maybe_shrink_isr(now=11)
     with pytest.raises(ApiError) as refused:
         append(p, now=12)
-    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert refused.value.code is ErrorCode.not_enough_replicas
     assert p.log.log_end_offset == 10
     append(p, now=12, acks_all=False)
     assert p.log.log_end_offset == 20
@@ -202,17 +202,17 @@ def test_an_append_is_answered_by_the_high_watermark() -> None:
     assert p.check_enough_replicas_reach_offset(10) is None
     for replica_id in (FOLLOWER, OTHER):
         fetched(p, replica_id, 10)
-    assert p.check_enough_replicas_reach_offset(10) is ErrorCode.NONE
+    assert p.check_enough_replicas_reach_offset(10) is ErrorCode.none
     append(p)
     p.maybe_shrink_isr(now=11)
-    assert p.check_enough_replicas_reach_offset(10) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert p.check_enough_replicas_reach_offset(10) is ErrorCode.not_enough_replicas_after_append
 
 
 def test_a_broker_without_a_replica_cannot_follow() -> None:
     p = partition(LEADER, FOLLOWER)
     with pytest.raises(ApiError, match="has no replica") as refused:
         fetched(p, OTHER, 0)
-    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert refused.value.code is ErrorCode.not_leader_or_follower
 
 
 def test_records_are_deleted_only_below_the_high_watermark() -> None:

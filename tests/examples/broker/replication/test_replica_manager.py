@@ -48,7 +48,7 @@ async def test_a_leader_returns_its_log_offsets_in_its_own_epoch_only(cluster: C
     assert cluster.broker.end_offset_for_epoch(events, 0, current_leader_epoch=1) == EpochEndOffset(0, 10)
     latest = cluster.broker.offset_for_timestamp(events, LATEST_TIMESTAMP, replica_id=1)
     assert latest == TimestampAndOffset(-1, 10, 1)
-    for current, code in ((0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)):
+    for current, code in ((0, ErrorCode.fenced_leader_epoch), (2, ErrorCode.unknown_leader_epoch)):
         with pytest.raises(ApiError) as refused:
             cluster.broker.end_offset_for_epoch(events, 0, current_leader_epoch=current)
         assert refused.value.code is code
@@ -186,12 +186,12 @@ async def test_an_operation_that_a_purgatory_refuses_is_answered_as_timed_out(cl
     async with refusing(closed=closed) as cluster:
         (events,) = cluster.create(0)
         assert await cluster.produce(events) == {
-            events: PartitionProduced(ErrorCode.REQUEST_TIMED_OUT, base_offset=0, log_start_offset=0)
+            events: PartitionProduced(ErrorCode.request_timed_out, base_offset=0, log_start_offset=0)
         }
         fetched = (await cluster.consume({events: 0}))[events]
-        assert (fetched.error, fetched.batches) == (ErrorCode.NONE, ())
+        assert (fetched.error, fetched.batches) == (ErrorCode.none, ())
         await cluster.replicate({events: 10})
         assert await cluster.broker.delete_records(30, {events: 5}) == {
-            events: PartitionDeleted(ErrorCode.REQUEST_TIMED_OUT)
+            events: PartitionDeleted(ErrorCode.request_timed_out)
         }
         assert cluster.partition(events).high_watermark == 10

@@ -111,7 +111,7 @@ class ReplicationMachine(RuleBasedStateMachine):
 
     async def produce(self, broker: Broker, batch: RecordBatch) -> None:
         response = await broker.replicas.append(ProduceParams(ALL_ACKS, NEVER), {EVENTS: batch})
-        if response[EVENTS].error is ErrorCode.NONE:
+        if response[EVENTS].error is ErrorCode.none:
             self.acknowledged.append(Acknowledged(response[EVENTS].base_offset, batch.data))
             if batch.producer is not None and batch.producer.first_sequence == self.sequence:
                 self.sequence += 1

@@ -118,7 +118,7 @@ async def test_failed_batches_are_counted_and_not_reported_as_lost(
         partition: Partition, batch: RecordBatch, now: float, *, acks_all: bool
     ) -> LogAppendInfo:
         if next(calls) % 10 == 0:
-            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "now and then")
+            raise ApiError(ErrorCode.not_enough_replicas, "now and then")
         return append(partition, batch, now, acks_all=acks_all)
 
     monkeypatch.setattr(Partition, "append_as_leader", refuse_every_tenth)

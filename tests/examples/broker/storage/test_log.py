@@ -121,7 +121,7 @@ def test_a_read_outside_the_log_is_out_of_range(log: PartitionLog, offset: int) 
     log.increment_log_start_offset(10)
     with pytest.raises(ApiError, match="OFFSET_OUT_OF_RANGE") as refused:
         log.read(offset, 10_000, log.log_end_offset_metadata)
-    assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert refused.value.code is ErrorCode.offset_out_of_range
 
 
 def test_truncating_drops_what_is_at_and_past_the_offset(log: PartitionLog) -> None:

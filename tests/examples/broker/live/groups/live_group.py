@@ -10,8 +10,8 @@ from typing import Final, Self
 from confluent_kafka import Producer
 
 from examples.broker.cluster import Cluster
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.group.group import Group, GroupState
 from examples.broker.group.requests import MemberIdentity
 from examples.broker.node.node import Node
