@@ -8,9 +8,9 @@ from examples.broker.errors import ApiError
 from examples.broker.handlers.internal_topics import check_not_internal
 from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.replication.delete_records import Deleted, PartitionDeleted
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
+from examples.broker.waits.delete_records import Deleted, PartitionDeleted
 
 
 async def delete_records(

@@ -1,6 +1,5 @@
 """Fetch: records from the logs that this broker leads, for consumers and followers."""
 
-import asyncio
 from typing import Final, cast
 
 from kio.schema.fetch.v12 import FetchRequest, FetchResponse
@@ -16,10 +15,15 @@ from kio.static.primitive import Records, i32, i64
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.replication.fetch import Fetched, Fetches, FetchParams, PartitionFetch, PartitionFetched
-from examples.broker.replication.fetch_session import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
-from examples.broker.replication.fetch_sessions import FetchSessions
-from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.fetch_sessions import FetchSession, FetchSessions
+from examples.broker.replication.follower_request import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION
+from examples.broker.replication.requests import (
+    Fetched,
+    Fetches,
+    FetchParams,
+    PartitionFetch,
+    PartitionFetched,
+)
 from examples.broker.topic_partition import TopicPartition, by_topic
 
 # Kafka's fetch.max.bytes of a broker: the memory of a response, except for its first batch.
@@ -28,7 +32,7 @@ _READ_COMMITTED: Final = 1
 _NOT_DIVERGING: Final = EpochEndOffset()
 
 
-async def fetch(replicas: ReplicaManager, context: RequestContext, request: FetchRequest) -> FetchResponse:
+async def fetch(sessions: FetchSessions, context: RequestContext, request: FetchRequest) -> FetchResponse:
     """Wait for enough bytes, and return whole batches.
 
     Followers and consumers that ask for one have a fetch session (KIP-227). Without transactions, every
@@ -55,10 +59,11 @@ async def fetch(replicas: ReplicaManager, context: RequestContext, request: Fetc
     }
     aborted = () if request.isolation_level == _READ_COMMITTED else None
     try:
-        session = _session(replicas.fetch_sessions, request, wanted)
+        session = _session(sessions, request, wanted)
         if session is None:
-            return _response(ErrorCode.none, NO_SESSION, await replicas.fetch(params, wanted), aborted)
-        fetched = await replicas.fetch_in_session(params, session)
+            fetched = await sessions.replicas.fetch(params, wanted)
+            return _response(ErrorCode.none, NO_SESSION, fetched, aborted)
+        fetched = await sessions.fetch(params, session)
     except ApiError as refused:
         return _response(refused.code, NO_SESSION, {}, None)
     return _response(ErrorCode.none, session.session_id, fetched, aborted)
@@ -70,16 +75,15 @@ def _session(sessions: FetchSessions, request: FetchRequest, wanted: Fetches) ->
         sessions.close(request.replica_id, request.session_id)
     if request.session_epoch == FINAL_EPOCH:
         return None
-    now = asyncio.get_running_loop().time()
     if request.session_epoch == FIRST_EPOCH:
-        return sessions.open(request.replica_id, wanted, now)
+        return sessions.open(request.replica_id, wanted)
     forgotten = [
         TopicPartition(topic.topic, index)
         for topic in request.forgotten_topics_data
         for index in topic.partitions
     ]
     session = sessions.resume(
-        request.replica_id, request.session_id, request.session_epoch, wanted, forgotten, now
+        request.replica_id, request.session_id, request.session_epoch, wanted, forgotten
     )
     if not session.partitions:
         sessions.close(request.replica_id, request.session_id)

@@ -34,11 +34,9 @@ def _partition_result(
     replicas: ReplicaManager, topic: str, requested: OffsetForLeaderPartition
 ) -> EpochEndOffset:
     try:
-        end = replicas.end_offset_for_epoch(
-            TopicPartition(topic, requested.partition),
-            requested.leader_epoch,
-            current_leader_epoch=requested.current_leader_epoch,
-        )
+        topic_partition = TopicPartition(topic, requested.partition)
+        log = replicas.partitions.leader(topic_partition, requested.current_leader_epoch).log
+        end = log.end_offset_for_epoch(requested.leader_epoch)
     except ApiError as error:
         return EpochEndOffset(partition=requested.partition, error_code=error.code)
     return EpochEndOffset(

@@ -51,12 +51,8 @@ def _partition_response(
     if version < _KNOWN_FROM.get(requested.timestamp, 0) or requested.timestamp < LATEST_TIERED_TIMESTAMP:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.unsupported_version)
     try:
-        found = replicas.offset_for_timestamp(
-            TopicPartition(topic, index),
-            requested.timestamp,
-            current_leader_epoch=requested.current_leader_epoch,
-            replica_id=replica_id,
-        )
+        partition = replicas.partitions.leader(TopicPartition(topic, index), requested.current_leader_epoch)
+        found = partition.offset_for_timestamp(requested.timestamp, from_follower=replica_id >= 0)
     except ApiError as error:
         code = error.code
         if code is ErrorCode.offset_not_available and version < KNOWS_OFFSET_NOT_AVAILABLE:

@@ -12,7 +12,7 @@ from kio.static.primitive import i32
 
 from examples.broker.handlers.log_dirs import describe_log_dirs
 from examples.broker.handlers.producers import describe_producers
-from examples.broker.replication.produce import LEADER_ACK, ProduceParams
+from examples.broker.replication.requests import LEADER_ACK, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
 from tests.examples.broker.controller.controlled_cluster import CONTEXT
 from tests.examples.broker.leader_broker import Cluster, events
