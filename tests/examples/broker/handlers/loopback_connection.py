@@ -4,11 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from examples.broker.handlers.delete_records import delete_records
-from examples.broker.handlers.fetch import fetch
-from examples.broker.handlers.leader_epochs import offset_for_leader_epoch
-from examples.broker.handlers.list_offsets import list_offsets
-from examples.broker.handlers.produce import produce
+from examples.broker.handlers.reads import fetch, list_offsets, offset_for_leader_epoch
+from examples.broker.handlers.writes import delete_records, produce
 from examples.broker.protocol.apis import (
     DELETE_RECORDS,
     FETCH,

@@ -14,7 +14,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from examples.broker.controller.settings import OFFSETS_TOPIC
-from examples.broker.handlers.list_offsets import list_offsets
+from examples.broker.handlers.reads import list_offsets
 from examples.broker.metadata import PartitionState
 from examples.broker.protocol.apis import DELETE_RECORDS, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from examples.broker.protocol.codec import RequestContext

@@ -9,7 +9,7 @@ from kio.schema.types import ProducerId, TransactionalId
 from kio.static.primitive import i16, i32Timedelta
 
 from examples.broker.controller.controller import Controller
-from examples.broker.handlers.producer_ids import init_producer_id
+from examples.broker.handlers.writes import init_producer_id
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
 
