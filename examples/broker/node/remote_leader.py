@@ -19,7 +19,6 @@ from examples.broker.replication.follower_request import FetchSessionHandler, Fo
 from examples.broker.replication.replica_fetcher import LogOffsets
 from examples.broker.replication.requests import Fetched, Fetches, FetchParams, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
-from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
 from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition, by_topic
@@ -128,6 +127,6 @@ def _fetched(data: PartitionData) -> PartitionFetched:
         data.error_code,
         data.high_watermark,
         data.log_start_offset,
-        FetchDataInfo(UNKNOWN_OFFSET_METADATA, batches, len(data.records or b"")),
+        batches,
         EpochEndOffset(diverging.epoch, diverging.end_offset) if diverging.epoch >= 0 else None,
     )

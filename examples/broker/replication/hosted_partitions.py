@@ -117,16 +117,16 @@ class HostedPartitions:
         """
         return self.leader(topic_partition).low_watermark
 
-    def readable(self, params: FetchParams, request: Fetches) -> float:
+    def readable_bytes(self, params: FetchParams, request: Fetches) -> float:
         """Return how many bytes ``read`` would find; infinite when one of the partitions has an error."""
-        readable = 0.0
+        found = 0
         for topic_partition, wanted in request.items():
             try:
                 partition = self.leader(topic_partition, wanted.current_leader_epoch)
-                readable += partition.readable(wanted, from_follower=params.from_follower)
+                found += partition.readable_bytes(wanted, from_follower=params.from_follower)
             except ApiError:
                 return math.inf
-        return readable
+        return found
 
     def read(self, params: FetchParams, request: Fetches) -> Fetched:
         """Read the partitions in the order of the request.
@@ -138,7 +138,7 @@ class HostedPartitions:
         for topic_partition, wanted in request.items():
             fetched = self._read_partition(params, topic_partition, wanted, bytes_left, min_one_batch)
             if fetched.batches:
-                bytes_left = max(0, bytes_left - fetched.info.size_in_bytes)
+                bytes_left = max(0, bytes_left - fetched.size_in_bytes)
                 min_one_batch = False
             response[topic_partition] = fetched
         return response

@@ -179,7 +179,7 @@ class ReplicaManager:
 
     def delayed_fetch(self, params: FetchParams, request: Fetches) -> DelayedFetch[Fetched]:
         """Return the operation of a fetch that found too little. Its request may change while it waits."""
-        readable = partial(self.partitions.readable, params, request)
+        readable = partial(self.partitions.readable_bytes, params, request)
         read = partial(self.partitions.read, params, request)
         return DelayedFetch(params.max_wait, params.min_bytes, readable, read)
 
@@ -233,11 +233,9 @@ class ReplicaManager:
                 continue
             partition = self.partitions.leader(topic_partition)
             try:
+                wanted = request[topic_partition]
                 moved = partition.update_follower_fetch_state(
-                    replica_id,
-                    fetched.fetch_offset_metadata,
-                    now,
-                    request[topic_partition].log_start_offset,
+                    replica_id, wanted.fetch_offset, now, wanted.log_start_offset
                 )
             except ApiError as error:
                 response[topic_partition] = PartitionFetched(error.code)

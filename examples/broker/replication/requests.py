@@ -7,7 +7,6 @@ from typing import Final
 from examples.broker.errors import ErrorCode
 from examples.broker.storage.leader_epochs import NO_EPOCH, EpochEndOffset
 from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo, LogOffsetMetadata
 from examples.broker.topic_partition import TopicPartition
 
 NO_ACKS: Final = 0
@@ -16,7 +15,6 @@ ALL_ACKS: Final = -1
 
 # The replica id of a reader that is no follower.
 CONSUMER: Final = -1
-NOTHING_READ: Final = FetchDataInfo(UNKNOWN_OFFSET_METADATA)
 
 # Stands for the offset of the high watermark: delete all committed records.
 HIGH_WATERMARK: Final = -1
@@ -57,7 +55,7 @@ class FetchParams:
         """Whether the reader gets this response now, and does not wait for more."""
         return (
             self.max_wait <= 0
-            or sum(fetched.info.size_in_bytes for fetched in response.values()) >= self.min_bytes
+            or sum(fetched.size_in_bytes for fetched in response.values()) >= self.min_bytes
             or any(fetched.is_error_or_divergence for fetched in response.values())
         )
 
@@ -91,7 +89,7 @@ class PartitionFetched:
     error: ErrorCode
     high_watermark: int = -1
     log_start_offset: int = -1
-    info: FetchDataInfo = NOTHING_READ
+    batches: tuple[RecordBatch, ...] = ()
     diverging_epoch: EpochEndOffset | None = None
 
     @property
@@ -100,12 +98,8 @@ class PartitionFetched:
         return self.error is not ErrorCode.none or self.diverging_epoch is not None
 
     @property
-    def batches(self) -> tuple[RecordBatch, ...]:
-        return self.info.batches
-
-    @property
-    def fetch_offset_metadata(self) -> LogOffsetMetadata:
-        return self.info.fetch_offset_metadata
+    def size_in_bytes(self) -> int:
+        return sum([batch.size_in_bytes for batch in self.batches])
 
 
 Fetched = dict[TopicPartition, PartitionFetched]

@@ -131,7 +131,7 @@ async def test_a_digest_ends_when_its_log_begins_anew(cluster: Cluster) -> None:
     steps, partition = log.digest(), cluster.partition(OFFSETS)
     next(steps)
     partition.log.truncate_fully_and_start_at(2)
-    partition.local.move_high_watermark(partition.log.log_end_offset_metadata)
+    partition.local.high_watermark = partition.log.log_end_offset
     list(steps)
     await log.append(0, [(b"d", b"1")])
     assert list(log.read(0)) == [(b"d", b"1")]

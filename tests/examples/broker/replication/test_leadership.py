@@ -61,7 +61,7 @@ def append_numbered(p: Partition, sequence: int, epoch: int = 0) -> int:
 
 
 def fetched(p: Partition, replica_id: int, offset: int, now: float = 0) -> bool:
-    return p.update_follower_fetch_state(replica_id, p.log.locate(offset), now).high
+    return p.update_follower_fetch_state(replica_id, offset, now).high
 
 
 def read(p: Partition, offset: int, last_fetched_epoch: int = -1) -> PartitionFetched:
