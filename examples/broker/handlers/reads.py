@@ -1,6 +1,5 @@
 """Fetch, ListOffsets and OffsetForLeaderEpoch: the requests that read logs."""
 
-import asyncio
 from typing import Final, cast
 
 from kio.schema.fetch.v12 import FetchRequest, FetchResponse
@@ -18,10 +17,16 @@ from kio.static.primitive import Records, i32, i64
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.replication.fetch import Fetched, Fetches, FetchParams, PartitionFetch, PartitionFetched
-from examples.broker.replication.fetch_session import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, FetchSession
-from examples.broker.replication.fetch_sessions import FetchSessions
+from examples.broker.replication.fetch_sessions import FetchSession, FetchSessions
+from examples.broker.replication.follower_request import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import (
+    Fetched,
+    Fetches,
+    FetchParams,
+    PartitionFetch,
+    PartitionFetched,
+)
 from examples.broker.storage.timestamps import (
     EARLIEST_LOCAL_TIMESTAMP,
     LATEST_TIERED_TIMESTAMP,
@@ -41,7 +46,7 @@ _KNOWN_FROM: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL_TIMESTAMP: 8, LATEST_TIER
 """The special timestamps that not every version has, and the first version that has each."""
 
 
-async def fetch(replicas: ReplicaManager, context: RequestContext, request: FetchRequest) -> FetchResponse:
+async def fetch(sessions: FetchSessions, context: RequestContext, request: FetchRequest) -> FetchResponse:
     """Wait for enough bytes, and return whole batches.
 
     Followers and consumers that ask for one have a fetch session (KIP-227). Without transactions, every
@@ -68,10 +73,12 @@ async def fetch(replicas: ReplicaManager, context: RequestContext, request: Fetc
     }
     aborted = () if request.isolation_level == _READ_COMMITTED else None
     try:
-        session = _session(replicas.fetch_sessions, request, wanted)
+        session = _session(sessions, request, wanted)
         if session is None:
-            return _fetched(ErrorCode.none, NO_SESSION, await replicas.fetch(params, wanted), aborted)
-        fetched = await replicas.fetch_in_session(params, session)
+            return _fetched(
+                ErrorCode.none, NO_SESSION, await sessions.replicas.fetch(params, wanted), aborted
+            )
+        fetched = await sessions.fetch(params, session)
     except ApiError as refused:
         return _fetched(refused.code, NO_SESSION, {}, None)
     return _fetched(ErrorCode.none, session.session_id, fetched, aborted)
@@ -120,16 +127,15 @@ def _session(sessions: FetchSessions, request: FetchRequest, wanted: Fetches) ->
         sessions.close(request.replica_id, request.session_id)
     if request.session_epoch == FINAL_EPOCH:
         return None
-    now = asyncio.get_running_loop().time()
     if request.session_epoch == FIRST_EPOCH:
-        return sessions.open(request.replica_id, wanted, now)
+        return sessions.open(request.replica_id, wanted)
     forgotten = [
         TopicPartition(topic.topic, index)
         for topic in request.forgotten_topics_data
         for index in topic.partitions
     ]
     session = sessions.resume(
-        request.replica_id, request.session_id, request.session_epoch, wanted, forgotten, now
+        request.replica_id, request.session_id, request.session_epoch, wanted, forgotten
     )
     if not session.partitions:
         sessions.close(request.replica_id, request.session_id)
@@ -185,12 +191,8 @@ def _listed(
     if version < _KNOWN_FROM.get(requested.timestamp, 0) or requested.timestamp < LATEST_TIERED_TIMESTAMP:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.unsupported_version)
     try:
-        found = replicas.offset_for_timestamp(
-            TopicPartition(topic, index),
-            requested.timestamp,
-            current_leader_epoch=requested.current_leader_epoch,
-            replica_id=replica_id,
-        )
+        partition = replicas.partitions.leader(TopicPartition(topic, index), requested.current_leader_epoch)
+        found = partition.offset_for_timestamp(requested.timestamp, from_follower=replica_id >= 0)
     except ApiError as error:
         code = error.code
         if code is ErrorCode.offset_not_available and version < KNOWS_OFFSET_NOT_AVAILABLE:
@@ -210,11 +212,9 @@ def _listed(
 
 def _epoch_end(replicas: ReplicaManager, topic: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        end = replicas.end_offset_for_epoch(
-            TopicPartition(topic, requested.partition),
-            requested.leader_epoch,
-            current_leader_epoch=requested.current_leader_epoch,
-        )
+        topic_partition = TopicPartition(topic, requested.partition)
+        log = replicas.partitions.leader(topic_partition, requested.current_leader_epoch).log
+        end = log.end_offset_for_epoch(requested.leader_epoch)
     except ApiError as error:
         return EpochEndOffset(partition=requested.partition, error_code=error.code)
     return EpochEndOffset(

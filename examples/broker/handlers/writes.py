@@ -16,13 +16,14 @@ from examples.broker.errors import ApiError, ErrorCode, ProtocolError
 from examples.broker.handlers.refusals import check_not_internal, refused_transactions
 from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.replication.delete_records import Deleted, PartitionDeleted
-from examples.broker.replication.produce import NO_ACKS, PartitionProduced, Produced, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import NO_ACKS, ProduceParams
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.timestamps import NO_TIMESTAMP
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
+from examples.broker.waits.delete_records import Deleted, PartitionDeleted
+from examples.broker.waits.produce import PartitionProduced, Produced
 
 NO_ID, NO_EPOCH = -1, -1
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)

@@ -20,8 +20,8 @@ from examples.broker.group.group_loader import SLICE
 from examples.broker.group.group_log import Record
 from examples.broker.node.group_log_digest import GroupLogDigest
 from examples.broker.replication.partition import Partition
-from examples.broker.replication.produce import ALL_ACKS, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import ALL_ACKS, ProduceParams
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition

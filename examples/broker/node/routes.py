@@ -32,6 +32,7 @@ from examples.broker.node.coordinator_directory import OffsetsTopicDirectory
 from examples.broker.protocol import apis
 from examples.broker.protocol.apis import Api
 from examples.broker.protocol.connection import Handler
+from examples.broker.replication.fetch_sessions import FetchSessions
 from examples.broker.replication.replica_manager import ReplicaManager
 
 
@@ -40,7 +41,7 @@ def routes(replicas: ReplicaManager, groups: GroupCoordinator, admin: ClusterAdm
     directory = OffsetsTopicDirectory(admin, groups)
     handlers: Mapping[Api[Any, Any], Handler] = {
         apis.PRODUCE: partial(produce, replicas),
-        apis.FETCH: partial(fetch, replicas),
+        apis.FETCH: partial(fetch, FetchSessions(replicas)),
         apis.LIST_OFFSETS: partial(list_offsets, replicas),
         apis.DELETE_RECORDS: partial(delete_records, replicas),
         apis.OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch, replicas),

@@ -6,14 +6,17 @@ from typing import Final
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import LOG_APPEND_TIME, NO_LEADER, PartitionState, TopicConfig
-from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
-from examples.broker.replication.delete_records import HIGH_WATERMARK
-from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
-from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX, Followers, WatermarksMoved
+from examples.broker.replication.followers import (
+    REPLICA_LAG_TIME_MAX,
+    AlterPartition,
+    Followers,
+    WatermarksMoved,
+    accept_any_isr,
+)
+from examples.broker.replication.requests import HIGH_WATERMARK, PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import NO_EPOCH, UNKNOWN_EPOCH_END
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.replica import Replica
-from examples.broker.storage.segment import LogOffsetMetadata
 from examples.broker.storage.timestamps import LATEST_TIMESTAMP, NO_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
 
@@ -152,9 +155,17 @@ class Partition:
 
     # Reading
 
-    def end_offset_metadata(self, *, from_follower: bool) -> LogOffsetMetadata:
+    def readable_end(self, *, from_follower: bool) -> int:
         """Return where a follower (at the log end offset) or a consumer (at the high watermark) must stop."""
-        return self.log.log_end_offset_metadata if from_follower else self.local.high_watermark_metadata
+        return self.log.log_end_offset if from_follower else self.high_watermark
+
+    def readable_bytes(self, wanted: PartitionFetch, *, from_follower: bool) -> int:
+        """Return how many bytes a read would find, up to the wanted ``max_bytes``, without a read.
+
+        Raises ApiError OFFSET_OUT_OF_RANGE outside the log.
+        """
+        end = self.readable_end(from_follower=from_follower)
+        return max(0, min(self.log.bytes_between(wanted.fetch_offset, end), wanted.max_bytes))
 
     def read(
         self, wanted: PartitionFetch, max_bytes: int, *, from_follower: bool, min_one_batch: bool
@@ -173,9 +184,9 @@ class Partition:
                 )
             if end.epoch < wanted.last_fetched_epoch or end.end_offset < wanted.fetch_offset:
                 return PartitionFetched(ErrorCode.none, mark, start, diverging_epoch=end)
-        bound = self.end_offset_metadata(from_follower=from_follower)
-        info = self.log.read(wanted.fetch_offset, max_bytes, bound, min_one_batch=min_one_batch)
-        return PartitionFetched(ErrorCode.none, mark, start, info)
+        bound = self.readable_end(from_follower=from_follower)
+        batches = self.log.read(wanted.fetch_offset, max_bytes, bound, min_one_batch=min_one_batch)
+        return PartitionFetched(ErrorCode.none, mark, start, batches)
 
     def has_nothing_new_for(self, replica_id: int, wanted: PartitionFetch) -> bool:
         """Whether a reader at the wanted offset learns nothing and changes nothing until this one changes.
@@ -194,7 +205,7 @@ class Partition:
         watermark of a new leader may still be lower than what was committed under the previous leader, and
         the answer could therefore go back (KIP-207).
         """
-        readable = self.end_offset_metadata(from_follower=from_follower).message_offset
+        readable = self.readable_end(from_follower=from_follower)
         if timestamp == LATEST_TIMESTAMP:
             latest = TimestampAndOffset(NO_TIMESTAMP, readable, self.leader_epoch)
         else:
@@ -234,7 +245,7 @@ class Partition:
         )
 
     def update_follower_fetch_state(
-        self, replica_id: int, fetch_offset: LogOffsetMetadata, now: float, log_start_offset: int = -1
+        self, replica_id: int, fetch_offset: int, now: float, log_start_offset: int = -1
     ) -> WatermarksMoved:
         """Record how far a follower is, as its fetch shows; return which watermarks may have moved.
 
@@ -262,7 +273,7 @@ class Partition:
         replica = self._followers.get(replica_id)
         if replica is not None:
             replica.update_fetch_state(
-                replica.log_end_offset_metadata, replica.log_start_offset, self.log.log_end_offset, latest
+                replica.log_end_offset, replica.log_start_offset, self.log.log_end_offset, latest
             )
 
     def maybe_shrink_isr(self, now: float) -> bool:
@@ -287,16 +298,12 @@ class Partition:
         """
         if self._is_under_min_isr():
             return False
-        mark = self._followers.high_watermark(self.log.log_end_offset_metadata, self.state.in_sync, now)
-        current = self.local.high_watermark_metadata
-        # The same offset in a newer segment counts as a move, so that the bytes after it can be counted.
-        if mark.message_offset > current.message_offset or (
-            mark.message_offset == current.message_offset and current.on_older_segment(mark)
-        ):
-            self._changing(self)
-            self.local.move_high_watermark(mark)
-            return True
-        return False
+        mark = self._followers.high_watermark(self.log.log_end_offset, self.state.in_sync, now)
+        if mark <= self.high_watermark:
+            return False
+        self._changing(self)
+        self.local.high_watermark = mark
+        return True
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
         """Return the answer to an append with acks=all up to ``required_offset``; None while it must wait."""

@@ -8,7 +8,7 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.storage.leader_epochs import EpochEndOffset, LeaderEpochs
 from examples.broker.storage.producer_state import KnownProducer, ProducerState
 from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.segment import FetchDataInfo, LogOffsetMetadata, LogSegment
+from examples.broker.storage.segment import LogSegment
 from examples.broker.storage.timestamps import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -32,25 +32,17 @@ class PartitionLog:
         if segment_bytes < 1:
             raise ValueError(f"segment_bytes must be at least 1, not {segment_bytes}")
         self.segment_bytes = segment_bytes
+        self.log_start_offset = 0
+        # The offset of the next record.
+        self.log_end_offset = 0
         self._segments = [LogSegment(0)]
-        self._end = self._segments[-1].end
         self._epochs = LeaderEpochs()
         self._producers = ProducerState()
-        self.log_start_offset = 0
 
     def __repr__(self) -> str:
         return (
             f"<PartitionLog {self.log_start_offset}..{self.log_end_offset} in {len(self._segments)} segments>"
         )
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset of the next record."""
-        return self._end.message_offset
-
-    @property
-    def log_end_offset_metadata(self) -> LogOffsetMetadata:
-        return self._end
 
     @property
     def size_in_bytes(self) -> int:
@@ -118,26 +110,27 @@ class PartitionLog:
         self._append(batch)
 
     def read(
-        self, offset: int, max_bytes: int, upper_bound: LogOffsetMetadata, *, min_one_batch: bool = True
-    ) -> FetchDataInfo:
+        self, offset: int, max_bytes: int, upper_bound: int, *, min_one_batch: bool = True
+    ) -> tuple[RecordBatch, ...]:
         """Return whole batches of one segment, from the one with ``offset`` on, below ``upper_bound``.
 
         They have at most ``max_bytes``. With ``min_one_batch`` the first batch is returned whatever its size,
         so that a large batch never blocks a reader (KIP-74). At or above the bound there are no batches.
         Raises ApiError OFFSET_OUT_OF_RANGE outside ``log_start_offset..log_end_offset``.
         """
-        if offset >= upper_bound.message_offset:
-            return FetchDataInfo(self.locate(offset))
+        if offset == self.log_end_offset:
+            return ()
         segment = self._segment_of(offset)
-        if upper_bound.segment_base_offset == segment.base_offset:
-            max_position = upper_bound.relative_position_in_segment
-        else:
-            max_position = segment.size_in_bytes
-        return segment.read(offset, max_bytes, max_position, min_one_batch=min_one_batch)
+        if offset >= upper_bound:
+            return ()
+        return segment.read(offset, max_bytes, upper_bound, min_one_batch=min_one_batch)
 
-    def locate(self, offset: int) -> LogOffsetMetadata:
-        """Return the position of ``offset``. Raises ApiError OFFSET_OUT_OF_RANGE as ``read`` does."""
-        return self._end if offset == self.log_end_offset else self._segment_of(offset).locate(offset)
+    def bytes_between(self, start: int, end: int) -> int:
+        """Return the size of the batches from ``start`` on below ``end``; negative if ``start`` is higher.
+
+        It reads nothing, and costs O(log segments). Raises ApiError OFFSET_OUT_OF_RANGE as ``read`` does.
+        """
+        return self._position_of(end) - self._position_of(start)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """Return the first record with this ``timestamp`` or a later one, in O(batches).
@@ -174,16 +167,15 @@ class PartitionLog:
             return
         del self._segments[self._segment_index(offset) + 1 :]
         self._segments[-1].truncate_to(offset)
-        self._end = self._segments[-1].end
+        self.log_end_offset = self._segments[-1].next_offset
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self._epochs.truncate_from_end(self.log_end_offset)
         self._producers.rebuild(self.batches())
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop all batches. The next record has ``offset``."""
-        self.log_start_offset = offset
+        self.log_start_offset = self.log_end_offset = offset
         self._segments = [LogSegment(offset)]
-        self._end = self._segments[-1].end
         self._epochs.clear()
         self._producers.rebuild(())
 
@@ -231,7 +223,7 @@ class PartitionLog:
         if active.size_in_bytes and active.size_in_bytes + batch.size_in_bytes > self.segment_bytes:
             active = self._roll()
         active.append(batch)
-        self._end = active.end
+        self.log_end_offset = batch.next_offset
         if batch.leader_epoch > self._epochs.latest:
             self._epochs.assign(batch.leader_epoch, batch.base_offset)
         if batch.producer is not None:
@@ -239,13 +231,17 @@ class PartitionLog:
 
     def _roll(self) -> LogSegment:
         """Begin a new segment, and return it."""
-        active = LogSegment(self.log_end_offset)
+        active = LogSegment(self.log_end_offset, self._segments[-1].next_position)
         self._segments.append(active)
-        self._end = active.end
         return active
 
     def _stamped(self, timestamp: int, offset: int) -> TimestampAndOffset:
         return TimestampAndOffset(timestamp, offset, self._epochs.epoch_at(offset))
+
+    def _position_of(self, offset: int) -> int:
+        if offset == self.log_end_offset:
+            return self._segments[-1].next_position
+        return self._segment_of(offset).position_of(offset)
 
     def _segment_of(self, offset: int) -> LogSegment:
         if not self.log_start_offset <= offset < self.log_end_offset:

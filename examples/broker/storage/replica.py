@@ -6,7 +6,6 @@ from uuid import UUID
 from examples.broker.storage.leader_epochs import UNKNOWN_EPOCH_END, EpochEndOffset
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.segment import LogOffsetMetadata
 from examples.broker.topic_partition import TopicPartition
 
 
@@ -19,17 +18,10 @@ class Replica:
     def __init__(self, topic_id: UUID, segment_bytes: int) -> None:
         self.topic_id = topic_id
         self.log = PartitionLog(segment_bytes)
-        self.high_watermark_metadata = self.log.log_end_offset_metadata
+        self.high_watermark = 0
 
     def __repr__(self) -> str:
         return f"<Replica {self.log!r} hw={self.high_watermark}>"
-
-    @property
-    def high_watermark(self) -> int:
-        return self.high_watermark_metadata.message_offset
-
-    def move_high_watermark(self, mark: LogOffsetMetadata) -> None:
-        self.high_watermark_metadata = mark
 
     def append_as_follower(
         self, batches: Iterable[RecordBatch], leader_high_watermark: int, leader_log_start_offset: int
@@ -41,8 +33,7 @@ class Replica:
         for batch in batches:
             self.log.append_as_follower(batch)
         committed = min(leader_high_watermark, self.log.log_end_offset)
-        if committed > self.high_watermark:
-            self.move_high_watermark(self.log.locate(committed))
+        self.high_watermark = max(self.high_watermark, committed)
 
     def truncate_to_divergence(self, leader_end: EpochEndOffset) -> None:
         """Truncate what the leader does not have, given the end of a leader epoch in its log (KIP-101).
@@ -63,13 +54,12 @@ class Replica:
             self.truncate_to(leader_log_end_offset)
         elif leader_log_start_offset > self.log.log_end_offset:
             self.log.truncate_fully_and_start_at(leader_log_start_offset)
-            self.move_high_watermark(self.log.log_end_offset_metadata)
+            self.high_watermark = self.log.log_end_offset
 
     def truncate_to(self, offset: int) -> None:
         """Truncate the log. Nothing else moves the high watermark back, and this only to the new end."""
         self.log.truncate_to(offset)
-        if self.high_watermark >= self.log.log_end_offset:
-            self.move_high_watermark(self.log.log_end_offset_metadata)
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
 
 class Disk:

@@ -11,7 +11,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
 from examples.broker.handlers.logs import describe_log_dirs, describe_producers
-from examples.broker.replication.produce import LEADER_ACK, ProduceParams
+from examples.broker.replication.requests import LEADER_ACK, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
 from tests.examples.broker.controller.controlled_cluster import CONTEXT
 from tests.examples.broker.leader_broker import Cluster, events

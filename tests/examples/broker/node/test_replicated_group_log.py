@@ -17,8 +17,8 @@ from examples.broker.metadata import PartitionState
 from examples.broker.node import group_log_digest
 from examples.broker.node.group_log_digest import GroupLogDigest
 from examples.broker.node.replicated_group_log import COMMIT_TIMEOUT, DIGEST_INTERVAL, ReplicatedGroupLog
-from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import TOPIC_ID, Cluster, image_of
@@ -131,7 +131,7 @@ async def test_a_digest_ends_when_its_log_begins_anew(cluster: Cluster) -> None:
     steps, partition = log.digest(), cluster.partition(OFFSETS)
     next(steps)
     partition.log.truncate_fully_and_start_at(2)
-    partition.local.move_high_watermark(partition.log.log_end_offset_metadata)
+    partition.local.high_watermark = partition.log.log_end_offset
     list(steps)
     await log.append(0, [(b"d", b"1")])
     assert list(log.read(0)) == [(b"d", b"1")]

@@ -6,8 +6,7 @@ import pytest
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import MetadataImage
-from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch
-from examples.broker.replication.produce import LEADER_ACK
+from examples.broker.replication.requests import LEADER_ACK, Fetched, FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import BATCH_BYTES, Cluster
@@ -123,34 +122,15 @@ async def test_at_the_timeout_a_fetch_is_answered_with_what_there_is(
     assert cluster.broker.fetch_purgatory.statistics().expired == 1
 
 
-async def test_a_fetch_on_an_older_segment_is_answered_at_once(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    await commit(cluster, events, 11)
-    assert cluster.partition(events).log.segment_count == 2
-    assert offsets(await cluster.consume({events: 90}, min_bytes=1_000)) == [[90]]
-    assert waiting(cluster) == 0
-
-
-async def test_a_pending_fetch_completes_when_the_log_rolls(cluster: Cluster) -> None:
+async def test_a_fetch_counts_the_bytes_of_all_segments_and_reads_one(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     await commit(cluster, events, 9)
-    fetch = await cluster.start(cluster.consume({events: 80}, min_bytes=1_000))
-    await commit(cluster, events)
+    fetch = await cluster.start(cluster.consume({events: 80}, min_bytes=4 * BATCH_BYTES))
+    await commit(cluster, events, 2)
+    assert cluster.partition(events).log.segment_count == 2
     assert waiting(cluster) == 1
     await commit(cluster, events)
     assert offsets(await fetch) == [[80, 90]]
-
-
-async def test_a_fetch_at_the_border_of_two_segments_waits(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    await commit(cluster, events, 10)
-    await cluster.produce(events, acks=LEADER_ACK)
-    partition = cluster.partition(events)
-    assert partition.local.high_watermark_metadata.on_older_segment(partition.log.locate(100))
-    fetch = await cluster.start(cluster.consume({events: 100}))
-    assert waiting(cluster) == 1, "the same offset on two segments is nothing to read"
-    await cluster.replicate({events: 110})
-    assert offsets(await fetch) == [[100]]
 
 
 async def test_a_fetch_completes_when_the_log_is_truncated_to_an_older_segment(cluster: Cluster) -> None:

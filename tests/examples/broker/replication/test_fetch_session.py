@@ -6,24 +6,23 @@ from hypothesis import strategies as st
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicConfig
-from examples.broker.replication.fetch import CONSUMER, PartitionFetch, PartitionFetched
-from examples.broker.replication.fetch_session import (
+from examples.broker.replication.fetch_sessions import FetchSession
+from examples.broker.replication.follower_request import (
     NO_SESSION,
-    FetchSession,
     FetchSessionHandler,
+    FollowerRequest,
     epoch_after,
 )
-from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.partition import Partition
+from examples.broker.replication.requests import CONSUMER, PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.replica import Replica
-from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.leader_broker import TOPIC_ID
 
 ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
-RECORDS = FetchDataInfo(UNKNOWN_OFFSET_METADATA, (RecordBatch(1, b"x"),), 1)
+RECORDS = (RecordBatch(1, b"x"),)
 FOLLOWER = 1
 
 
@@ -148,7 +147,7 @@ def test_a_partition_whose_follower_may_join_the_in_sync_replicas_is_not_set_asi
 
 def test_the_fetches_of_a_session_count_for_the_partitions_that_they_do_not_read() -> None:
     session, led = session_of(ONE), partition()
-    led.update_follower_fetch_state(FOLLOWER, led.log.log_end_offset_metadata, now=0)
+    led.update_follower_fetch_state(FOLLOWER, led.log.log_end_offset, now=0)
     session.incremental_response({ONE: quiet(mark=0)})
     session.set_aside(led)
     session.last_used = 100

@@ -8,11 +8,11 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
-from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
-from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
+from examples.broker.replication.followers import AlterPartition, accept_any_isr
 from examples.broker.replication.partition import (
     Partition,
 )
+from examples.broker.replication.requests import PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 from examples.broker.storage.replica import Replica
@@ -61,7 +61,7 @@ def append_numbered(p: Partition, sequence: int, epoch: int = 0) -> int:
 
 
 def fetched(p: Partition, replica_id: int, offset: int, now: float = 0) -> bool:
-    return p.update_follower_fetch_state(replica_id, p.log.locate(offset), now).high
+    return p.update_follower_fetch_state(replica_id, offset, now).high
 
 
 def read(p: Partition, offset: int, last_fetched_epoch: int = -1) -> PartitionFetched:
