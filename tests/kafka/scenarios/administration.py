@@ -13,8 +13,8 @@ from examples.broker.protocol.apis import (
     LIST_PARTITION_REASSIGNMENTS,
 )
 from examples.broker.protocol.versions import request_class
+from tests.examples.broker.protocol.plain_messages import Plain, message
 from tests.examples.broker.protocol.wire_messages import request_frame
-from tests.kafka.scenarios.answers import Plain, message
 from tests.kafka.scenarios.brokers import Brokers
 from tests.kafka.scenarios.record_batches import batch
 from tests.kafka.scenarios.scenario import scenario

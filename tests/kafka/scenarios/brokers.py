@@ -20,8 +20,9 @@ from examples.broker.protocol.apis import (
 )
 from examples.broker.protocol.versions import request_class, response_class
 from tests.examples.broker.live.live_cluster import PATIENCE, until
+from tests.examples.broker.protocol.plain_messages import Plain, message, plain
 from tests.examples.broker.protocol.wire_messages import request_frame, with_size
-from tests.kafka.scenarios.answers import Plain, batches, message, plain
+from tests.kafka.scenarios.answers import batches
 
 BROKER_IDS: Final = (1, 2, 3)
 CLOSED: Final = "the connection is closed"

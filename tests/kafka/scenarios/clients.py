@@ -17,7 +17,7 @@ from tests.examples.broker.live.clients.client_interface import (
 )
 from tests.examples.broker.live.clients.python_clients import CLIENTS
 from tests.examples.broker.live.live_cluster import until
-from tests.kafka.scenarios.answers import Plain
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.scenarios.brokers import Brokers
 from tests.kafka.scenarios.scenario import scenario
 

@@ -11,7 +11,7 @@ from examples.broker.protocol.apis import (
     OFFSET_DELETE,
     OFFSET_FETCH,
 )
-from tests.kafka.scenarios.answers import Plain
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.scenarios.brokers import Brokers
 from tests.kafka.scenarios.members import Member, subscription
 from tests.kafka.scenarios.scenario import scenario

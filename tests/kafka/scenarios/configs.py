@@ -5,7 +5,7 @@ from typing import Final
 
 from examples.broker.protocol.apis import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from tests.examples.broker.live.live_cluster import until
-from tests.kafka.scenarios.answers import Plain
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.scenarios.brokers import Brokers
 from tests.kafka.scenarios.scenario import scenario
 

@@ -11,7 +11,7 @@ from examples.broker.protocol.apis import (
     OFFSET_FOR_LEADER_EPOCH,
 )
 from tests.examples.broker.live.live_cluster import PATIENCE, until
-from tests.kafka.scenarios.answers import Plain
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.scenarios.brokers import Brokers
 from tests.kafka.scenarios.record_batches import batch
 from tests.kafka.scenarios.scenario import scenario

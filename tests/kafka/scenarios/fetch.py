@@ -5,7 +5,7 @@ from itertools import product
 from typing import Final
 
 from examples.broker.protocol.apis import DELETE_RECORDS, FETCH
-from tests.kafka.scenarios.answers import Plain
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.scenarios.brokers import Brokers, read_batches
 from tests.kafka.scenarios.record_batches import batch
 from tests.kafka.scenarios.scenario import scenario

@@ -10,7 +10,7 @@ from examples.broker.protocol.apis import (
     LEAVE_GROUP,
     SYNC_GROUP,
 )
-from tests.kafka.scenarios.answers import Plain
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.scenarios.brokers import Brokers
 from tests.kafka.scenarios.members import RANGE, SESSION_TIMEOUT, Member, subscription
 from tests.kafka.scenarios.scenario import scenario

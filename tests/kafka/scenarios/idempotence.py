@@ -4,7 +4,7 @@ from typing import Final
 
 from examples.broker.protocol.apis import DELETE_RECORDS, DESCRIBE_PRODUCERS, INIT_PRODUCER_ID
 from tests.examples.broker.live.live_cluster import until
-from tests.kafka.scenarios.answers import Plain
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.scenarios.brokers import Brokers
 from tests.kafka.scenarios.record_batches import batch
 from tests.kafka.scenarios.scenario import scenario

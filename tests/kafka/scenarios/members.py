@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from examples.broker.protocol.apis import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 from tests.examples.broker.live.live_cluster import until
-from tests.kafka.scenarios.answers import Plain
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.scenarios.brokers import Brokers, Connection
 
 Protocols = Sequence[tuple[str, bytes]]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from examples.broker.protocol.apis import METADATA
 from tests.examples.broker.live.live_cluster import until
-from tests.kafka.scenarios.answers import Plain
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.scenarios.brokers import Brokers
 from tests.kafka.scenarios.scenario import scenario
 

@@ -4,7 +4,7 @@ from itertools import product
 from typing import Final
 
 from examples.broker.protocol.apis import DELETE_RECORDS, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
-from tests.kafka.scenarios.answers import Plain
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.scenarios.brokers import Brokers
 from tests.kafka.scenarios.record_batches import CODECS, TIME, batch
 from tests.kafka.scenarios.scenario import scenario

@@ -5,7 +5,7 @@ from itertools import product
 from typing import Final
 
 from examples.broker.protocol.apis import METADATA, PRODUCE
-from tests.kafka.scenarios.answers import Plain
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.scenarios.brokers import CLOSED, Brokers
 from tests.kafka.scenarios.record_batches import CODECS, TIME, batch, damaged, with_length
 from tests.kafka.scenarios.scenario import scenario

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from tests.kafka.scenarios.answers import Plain, comparable
+from tests.examples.broker.protocol.plain_messages import Plain
+from tests.kafka.scenarios.answers import comparable
 from tests.kafka.scenarios.brokers import Brokers, RunningCluster
 
 # What stands in a topic's name. Names that differ in dots and underscores alone would collide.

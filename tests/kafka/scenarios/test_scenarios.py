@@ -11,8 +11,9 @@ from typing import Final
 import pytest
 
 from examples.broker.testing import ThreadedCluster
+from tests.examples.broker.protocol.plain_messages import Plain
 from tests.kafka.kafka_cluster import KafkaCluster
-from tests.kafka.scenarios.answers import Plain, differences
+from tests.kafka.scenarios.answers import differences
 from tests.kafka.scenarios.brokers import RunningCluster
 from tests.kafka.scenarios.clusters import EXAMPLE, KAFKA
 from tests.kafka.scenarios.differences import DIFFERENCES, Difference

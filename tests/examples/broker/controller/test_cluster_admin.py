@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import pytest
-import pytest_asyncio
 
 from examples.broker.controller.cluster_admin import AUTO_CREATION_TIMEOUT, ClusterAdmin
 from examples.broker.controller.election import ElectionType
@@ -52,7 +51,7 @@ def pending(cluster: ControlledCluster) -> int:
     return sum(entry.pending for admin in cluster.admins.values() for entry in admin.statistics().values())
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def cluster(virtual_time: VirtualTimeLoop) -> AsyncIterator[ControlledCluster]:
     """Broker 1 leads both partitions of a topic, and broker 0, the preferred leader of one, is in sync."""
     async with ControlledCluster.running() as cluster:

@@ -1,44 +1,36 @@
 """Produce and Fetch requests with test values."""
 
-from datetime import timedelta
+from typing import Final
 
 from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v12 import FetchRequest, FetchResponse
-from kio.schema.fetch.v12.request import FetchPartition, FetchTopic
+from kio.schema.fetch.v12.request import FetchPartition
 from kio.schema.fetch.v12.response import PartitionData
 from kio.schema.produce.v12 import ProduceRequest
-from kio.schema.produce.v12.request import PartitionProduceData, TopicProduceData
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
+from kio.schema.types import TopicName
 
 from examples.broker.protocol.apis import PRODUCE
 from tests.examples.broker.handlers.loopback_connection import Loopback
 from tests.examples.broker.leader_broker import Cluster
+from tests.examples.broker.protocol.plain_messages import message
 
-EVENTS = TopicName("events")
+EVENTS: Final = TopicName("events")
 
 
 def produce(
-    *records: tuple[int, bytes | None], acks: int = 1, timeout: float = 30, topic: TopicName = EVENTS
+    *records: tuple[int, bytes | None], acks: int = 1, timeout: float = 30, topic: str = EVENTS
 ) -> ProduceRequest:
-    return ProduceRequest(
-        acks=i16(acks),
-        timeout=i32Timedelta.parse(timedelta(seconds=timeout)),
-        topic_data=(
-            TopicProduceData(
-                name=topic,
-                partition_data=tuple(
-                    PartitionProduceData(index=i32(index), records=None if data is None else Records(data))
-                    for index, data in records
-                ),
-            ),
-        ),
+    partitions = [{"index": index, "records": data} for index, data in records]
+    data = [{"name": topic, "partition_data": partitions}]
+    request: ProduceRequest = message(
+        ProduceRequest, {"acks": acks, "timeout": timeout * 1000, "topic_data": data}
     )
+    return request
 
 
 async def produced(cluster: Cluster, request: ProduceRequest) -> list[tuple[int, ErrorCode, int]]:
     response = await Loopback(cluster.sessions).request(PRODUCE, request)
-    assert [topic.name for topic in response.responses] == [EVENTS]
+    assert [topic.name for topic in response.responses] == [request.topic_data[0].name]
     answers = response.responses[0].partition_responses
     return [(answer.index, answer.error_code, answer.base_offset) for answer in answers]
 
@@ -51,26 +43,29 @@ def fetch(
     max_bytes: int = 10_000,
     isolation_level: int = 0,
 ) -> FetchRequest:
-    return FetchRequest(
-        replica_id=BrokerId(replica_id),
-        max_wait=i32Timedelta.parse(timedelta(seconds=max_wait)),
-        min_bytes=i32(min_bytes),
-        max_bytes=i32(max_bytes),
-        isolation_level=i8(isolation_level),
-        session_epoch=i32(0),
-        topics=(FetchTopic(topic=EVENTS, partitions=partitions),),
-        forgotten_topics_data=(),
-    )
+    values = {
+        "replica_id": replica_id,
+        "max_wait": max_wait * 1000,
+        "min_bytes": min_bytes,
+        "max_bytes": max_bytes,
+        "isolation_level": isolation_level,
+        "session_epoch": 0,
+        "topics": [{"topic": EVENTS, "partitions": partitions}],
+    }
+    request: FetchRequest = message(FetchRequest, values)
+    return request
 
 
 def at(offset: int, index: int = 0, epoch: int = -1, last_fetched_epoch: int = -1) -> FetchPartition:
-    return FetchPartition(
-        partition=i32(index),
-        fetch_offset=i64(offset),
-        current_leader_epoch=i32(epoch),
-        last_fetched_epoch=i32(last_fetched_epoch),
-        partition_max_bytes=i32(10_000),
-    )
+    values = {
+        "partition": index,
+        "fetch_offset": offset,
+        "current_leader_epoch": epoch,
+        "last_fetched_epoch": last_fetched_epoch,
+        "partition_max_bytes": 10_000,
+    }
+    partition: FetchPartition = message(FetchPartition, values)
+    return partition
 
 
 def partitions(response: FetchResponse) -> list[PartitionData]:

@@ -1,54 +1,49 @@
-"""The group APIs except FindCoordinator: requests and responses."""
+"""The APIs of groups: requests and responses."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from functools import partial
+from typing import Any, Final
 
 import pytest
-from kio.schema.delete_groups.v2 import DeleteGroupsRequest
-from kio.schema.describe_groups.v5 import DescribeGroupsRequest
-from kio.schema.errors import ErrorCode
-from kio.schema.heartbeat.v4 import HeartbeatRequest
-from kio.schema.join_group.v9 import JoinGroupRequest, JoinGroupResponse
-from kio.schema.join_group.v9.request import JoinGroupRequestProtocol
-from kio.schema.leave_group.v5 import LeaveGroupRequest
-from kio.schema.leave_group.v5.request import MemberIdentity
-from kio.schema.list_groups.v4 import ListGroupsRequest
-from kio.schema.offset_commit.v9 import OffsetCommitRequest, OffsetCommitResponse
-from kio.schema.offset_commit.v9.request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from kio.schema.offset_delete.v0 import OffsetDeleteRequest, OffsetDeleteResponse
-from kio.schema.offset_delete.v0.request import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
-from kio.schema.offset_fetch.v9 import OffsetFetchRequest
-from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from kio.schema.offset_fetch.v9.response import OffsetFetchResponsePartitions
-from kio.schema.sync_group.v5 import SyncGroupRequest, SyncGroupResponse
-from kio.schema.sync_group.v5.request import SyncGroupRequestAssignment
-from kio.schema.types import GroupId, TopicName
-from kio.static.primitive import i32, i32Timedelta, i64
 
 from examples.broker.controller.metadata_cache import MetadataCache
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.handlers.group_admin import delete_groups, describe_groups, list_groups
-from examples.broker.handlers.group_membership import heartbeat, join_group, leave_group, sync_group
+from examples.broker.handlers.group_membership import (
+    find_coordinator,
+    heartbeat,
+    join_group,
+    leave_group,
+    sync_group,
+)
 from examples.broker.handlers.group_offsets import offset_commit, offset_delete, offset_fetch
-from examples.broker.metadata import PartitionState
-from examples.broker.protocol.apis import JOIN_GROUP, OFFSET_COMMIT, SYNC_GROUP
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.metadata import BrokerRegistration, PartitionState
+from examples.broker.protocol.apis import (
+    DELETE_GROUPS,
+    DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_GROUPS,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
+    SYNC_GROUP,
+)
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.group.group_client import MemoryLog, lead
+from tests.examples.broker.handlers.plain_requests import ask
 from tests.examples.broker.leader_broker import image_of
+from tests.examples.broker.protocol.plain_messages import Plain
 
-READERS, ELSEWHERE = GroupId("readers"), GroupId("led elsewhere")
-EVENTS = TopicName("events")
-CONTEXT = RequestContext(JOIN_GROUP, JOIN_GROUP.max_version, 1, "reader", "10.0.0.1")
+READERS, ELSEWHERE = "readers", "led elsewhere"
 # The topic has two partitions.
-CACHE = MetadataCache(0)
+CACHE: Final = MetadataCache(0)
 CACHE.update(replace(image_of([PartitionState((0,), (0,), leader=0)] * 2), version=1))
-
-
-def seconds(duration: float) -> i32Timedelta:
-    return i32Timedelta.parse(timedelta(seconds=duration))
 
 
 @pytest.fixture
@@ -70,276 +65,262 @@ async def groups(virtual_time: VirtualTimeLoop) -> AsyncIterator[GroupCoordinato
 
 
 async def join(
-    groups: GroupCoordinator,
-    member_id: str = "",
-    *,
-    version: int = JOIN_GROUP.max_version,
-    group_id: GroupId = READERS,
-    instance: str | None = None,
-    rebalance_timeout: float = 60,
-) -> JoinGroupResponse:
-    request = JoinGroupRequest(
-        group_id=group_id,
-        session_timeout=seconds(10),
-        rebalance_timeout=seconds(rebalance_timeout),
-        member_id=member_id,
-        group_instance_id=instance,
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=b"subscription"),),
-    )
-    context = RequestContext(JOIN_GROUP, version, 1, "reader", "10.0.0.1")
-    return await join_group(groups, context, request)
+    groups: GroupCoordinator, member_id: str = "", *, version: int | None = None, **values: Plain
+) -> Plain:
+    asked: dict[str, Plain] = {
+        "group_id": READERS,
+        "session_timeout": 10_000,
+        "rebalance_timeout": 60_000,
+        "member_id": member_id,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b"subscription"}],
+    }
+    return await ask(JOIN_GROUP, partial(join_group, groups), version=version, **asked | values)
 
 
-async def sync(groups: GroupCoordinator, joined: JoinGroupResponse) -> SyncGroupResponse:
-    assignments = tuple(
-        SyncGroupRequestAssignment(member_id=member.member_id, assignment=b"assigned")
-        for member in joined.members
-    )
-    request = SyncGroupRequest(
+async def sync(groups: GroupCoordinator, joined: Plain) -> Plain:
+    return await ask(
+        SYNC_GROUP,
+        partial(sync_group, groups),
         group_id=READERS,
-        generation_id=joined.generation_id,
-        member_id=joined.member_id,
+        generation_id=joined["generation_id"],
+        member_id=joined["member_id"],
         protocol_type="consumer",
         protocol_name="range",
-        assignments=assignments,
+        assignments=[
+            {"member_id": member["member_id"], "assignment": b"assigned"} for member in joined["members"]
+        ],
     )
-    return await sync_group(groups, CONTEXT, request)
 
 
-async def stable(groups: GroupCoordinator) -> JoinGroupResponse:
-    joined = await join(groups, (await join(groups)).member_id)
-    assert (await sync(groups, joined)).error_code is ErrorCode.none
+async def stable(groups: GroupCoordinator) -> Plain:
+    joined = await join(groups, (await join(groups))["member_id"])
+    assert (await sync(groups, joined))["error_code"] == "none"
     return joined
 
 
+async def beat(groups: GroupCoordinator, member_id: str, group_id: str = READERS) -> str:
+    handler = partial(heartbeat, groups)
+    answer = await ask(HEARTBEAT, handler, group_id=group_id, generation_id=1, member_id=member_id)
+    return str(answer["error_code"])
+
+
+async def leave(groups: GroupCoordinator, *member_ids: str, group_id: str = READERS) -> Plain:
+    members = [{"member_id": member_id} for member_id in member_ids]
+    return await ask(LEAVE_GROUP, partial(leave_group, groups), group_id=group_id, members=members)
+
+
 async def commit(
-    groups: GroupCoordinator,
-    *offsets: int,
-    group_id: GroupId = READERS,
-    generation_id: int = -1,
-    context: RequestContext = CONTEXT,
-) -> OffsetCommitResponse:
-    """Commit one offset for each partition."""
-    partitions = tuple(
-        OffsetCommitRequestPartition(
-            partition_index=i32(index), committed_offset=i64(offset), committed_metadata=None
-        )
-        for index, offset in enumerate(offsets)
+    groups: GroupCoordinator, *offsets: int, version: int | None = None, generation_id: int = -1
+) -> list[str]:
+    """Commit one offset for each partition, and return the error of each."""
+    partitions = [
+        {"partition_index": index, "committed_offset": offset} for index, offset in enumerate(offsets)
+    ]
+    answer = await ask(
+        OFFSET_COMMIT,
+        partial(offset_commit, groups, CACHE),
+        version=version,
+        group_id=READERS,
+        generation_id_or_member_epoch=generation_id,
+        topics=[{"name": "events", "partitions": partitions}],
     )
-    request = OffsetCommitRequest(
-        group_id=group_id,
-        generation_id_or_member_epoch=i32(generation_id),
-        member_id="",
-        topics=(OffsetCommitRequestTopic(name=EVENTS, partitions=partitions),),
-    )
-    return await offset_commit(groups, CACHE, context, request)
+    (topic,) = answer["topics"]
+    return [partition["error_code"] for partition in topic["partitions"]]
+
+
+async def delete_offsets(groups: GroupCoordinator, *indexes: int, group_id: str = READERS) -> Plain:
+    topics = [{"name": "events", "partitions": [{"partition_index": index} for index in indexes]}]
+    handler = partial(offset_delete, groups, CACHE)
+    return await ask(OFFSET_DELETE, handler, group_id=group_id, topics=topics)
+
+
+async def fetched(groups: GroupCoordinator, group_id: str, indexes: list[int] | None) -> Plain:
+    topics = None if indexes is None else [{"name": "events", "partition_indexes": indexes}]
+    asked = [{"group_id": group_id, "topics": topics}]
+    (group,) = (await ask(OFFSET_FETCH, partial(offset_fetch, groups), groups=asked))["groups"]
+    return group
+
+
+class Directory:
+    async def coordinator_of(self, group_id: str) -> BrokerRegistration:
+        if group_id == ELSEWHERE:
+            raise ApiError(ErrorCode.coordinator_not_available, "nobody leads it")
+        return BrokerRegistration(2, "10.0.0.2", 9094)
+
+
+async def coordinators(key_type: int, *keys: str) -> Plain:
+    handler = partial(find_coordinator, Directory())
+    answer = await ask(FIND_COORDINATOR, handler, key_type=key_type, coordinator_keys=keys)
+    return answer["coordinators"]
+
+
+async def test_each_group_gets_its_coordinator_or_an_error() -> None:
+    found, missing = await coordinators(0, READERS, ELSEWHERE)
+    here = {"key": READERS, "node_id": 2, "host": "10.0.0.2", "port": 9094}
+    assert found == here | {"error_code": "none", "error_message": ""}
+    assert (missing["key"], missing["node_id"]) == (ELSEWHERE, -1)
+    assert missing["error_code"] == "coordinator_not_available"
+    assert "nobody leads it" in missing["error_message"]
+
+
+async def test_share_groups_and_transactions_have_no_coordinator(caplog: pytest.LogCaptureFixture) -> None:
+    assert [entry["error_code"] for entry in await coordinators(2, "any")] == ["invalid_request"]
+    (refused,) = await coordinators(1, "any")
+    assert refused["error_code"] == "transactional_id_authorization_failed"
+    assert "'reader' at 10.0.0.1: this broker serves no transactions" in caplog.text
 
 
 async def test_a_member_joins_syncs_sends_heartbeats_and_leaves(groups: GroupCoordinator) -> None:
     newcomer = await join(groups)
-    assert newcomer.error_code is ErrorCode.member_id_required
-    assert newcomer.member_id.startswith("reader-")
-    joined = await join(groups, newcomer.member_id)
-    assert (joined.error_code, joined.generation_id) == (ErrorCode.none, 1)
-    assert (joined.protocol_type, joined.protocol_name) == ("consumer", "range")
-    assert joined.leader == joined.member_id == newcomer.member_id
-    assert [(member.member_id, member.metadata) for member in joined.members] == [
-        (joined.member_id, b"subscription")
+    member_id = newcomer["member_id"]
+    assert newcomer["error_code"] == "member_id_required"
+    assert member_id.startswith("reader-")
+    joined = await join(groups, member_id)
+    assert (joined["error_code"], joined["generation_id"]) == ("none", 1)
+    assert (joined["protocol_type"], joined["protocol_name"]) == ("consumer", "range")
+    assert joined["leader"] == joined["member_id"] == member_id
+    assert joined["members"] == [
+        {"member_id": member_id, "group_instance_id": None, "metadata": b"subscription"}
     ]
     synced = await sync(groups, joined)
-    assert (synced.error_code, synced.assignment, synced.protocol_name) == (
-        ErrorCode.none,
-        b"assigned",
-        "range",
-    )
-    beat = HeartbeatRequest(group_id=READERS, generation_id=i32(1), member_id=joined.member_id)
-    assert (await heartbeat(groups, CONTEXT, beat)).error_code is ErrorCode.none
-    leaving = LeaveGroupRequest(
-        group_id=READERS,
-        members=(MemberIdentity(member_id=joined.member_id), MemberIdentity(member_id="stranger")),
-    )
-    left = await leave_group(groups, CONTEXT, leaving)
-    assert left.error_code is ErrorCode.none
-    assert [(entry.member_id, entry.error_code) for entry in left.members] == [
-        (joined.member_id, ErrorCode.none),
-        ("stranger", ErrorCode.unknown_member_id),
+    assert (synced["error_code"], synced["assignment"]) == ("none", b"assigned")
+    assert synced["protocol_name"] == "range"
+    assert await beat(groups, member_id) == "none"
+    left = await leave(groups, member_id, "stranger")
+    assert left["error_code"] == "none"
+    assert [(entry["member_id"], entry["error_code"]) for entry in left["members"]] == [
+        (member_id, "none"),
+        ("stranger", "unknown_member_id"),
     ]
-    assert (await heartbeat(groups, CONTEXT, beat)).error_code is ErrorCode.unknown_member_id
+    assert await beat(groups, member_id) == "unknown_member_id"
 
 
 async def test_clients_before_version_4_join_at_once(groups: GroupCoordinator) -> None:
-    assert (await join(groups, version=3)).error_code is ErrorCode.none
+    assert (await join(groups, version=3))["error_code"] == "none"
 
 
 async def test_only_clients_of_version_9_may_skip_the_assignment(groups: GroupCoordinator) -> None:
-    joined = await join(groups, instance="one")
+    joined = await join(groups, group_instance_id="one")
     await sync(groups, joined)
-    again = await join(groups, instance="one", version=8)
-    assert (again.skip_assignment, again.leader) == (False, joined.member_id)
-    newest = await join(groups, instance="one", version=9)
-    assert (newest.skip_assignment, newest.leader) == (True, newest.member_id)
+    again = await join(groups, group_instance_id="one", version=8)
+    assert (again["skip_assignment"], again["leader"]) == (False, joined["member_id"])
+    newest = await join(groups, group_instance_id="one", version=9)
+    assert (newest["skip_assignment"], newest["leader"]) == (True, newest["member_id"])
 
 
 async def test_without_a_rebalance_timeout_the_session_timeout_counts(
     groups: GroupCoordinator, virtual_time: VirtualTimeLoop
 ) -> None:
-    first = await join(groups, instance="one", rebalance_timeout=-0.001)
-    await sync(groups, first)
-    joined = await join(groups, instance="two", rebalance_timeout=0)
-    assert joined.error_code is ErrorCode.none
+    await sync(groups, await join(groups, group_instance_id="one", rebalance_timeout=-1))
+    joined = await join(groups, group_instance_id="two", rebalance_timeout=0)
+    assert joined["error_code"] == "none"
     assert virtual_time.time() == 3 + 10
 
 
-async def test_every_member_request_is_refused_by_a_broker_that_does_not_coordinate(
-    groups: GroupCoordinator,
-) -> None:
-    refused = ErrorCode.not_coordinator
-    assert (await join(groups, group_id=ELSEWHERE)).error_code is refused
-    syncing = SyncGroupRequest(
+async def test_a_member_that_syncs_has_to_name_its_protocol(groups: GroupCoordinator) -> None:
+    joined = await stable(groups)
+    asked = {"group_id": READERS, "generation_id": 1, "member_id": joined["member_id"]}
+    handler = partial(sync_group, groups)
+    answers = [await ask(SYNC_GROUP, handler, version=version, **asked) for version in (4, 5)]
+    assert [answer["error_code"] for answer in answers] == ["none", "inconsistent_group_protocol"]
+
+
+REFUSED: Final[Mapping[str, Callable[[GroupCoordinator], Coroutine[Any, Any, Plain]]]] = {
+    "join": lambda groups: join(groups, group_id=ELSEWHERE),
+    "sync": lambda groups: ask(
+        SYNC_GROUP,
+        partial(sync_group, groups),
         group_id=ELSEWHERE,
-        generation_id=i32(1),
-        member_id="m",
         protocol_type="consumer",
         protocol_name="range",
-        assignments=(),
-    )
-    assert (await sync_group(groups, CONTEXT, syncing)).error_code is refused
-    beat = HeartbeatRequest(group_id=ELSEWHERE, generation_id=i32(1), member_id="m")
-    assert (await heartbeat(groups, CONTEXT, beat)).error_code is refused
-    leaving = LeaveGroupRequest(group_id=ELSEWHERE, members=(MemberIdentity(member_id="m"),))
-    assert (await leave_group(groups, CONTEXT, leaving)).error_code is refused
+    ),
+    "leave": lambda groups: leave(groups, "m", group_id=ELSEWHERE),
+    "delete offsets": lambda groups: delete_offsets(groups, 0, group_id=ELSEWHERE),
+    "fetch offsets": lambda groups: fetched(groups, ELSEWHERE, [1]),
+}
+
+
+@pytest.mark.parametrize("request_", REFUSED)
+async def test_a_request_is_refused_by_a_broker_that_does_not_coordinate(
+    groups: GroupCoordinator, request_: str
+) -> None:
+    answer = await REFUSED[request_](groups)
+    assert answer["error_code"] == "not_coordinator"
+    # Old versions of OffsetFetch have an error for each partition, and none for the group.
+    for topic in answer.get("topics", ()):
+        (partition,) = topic["partitions"]
+        assert (partition["partition_index"], partition["committed_offset"]) == (1, -1)
+        assert partition["error_code"] == "not_coordinator"
+    assert bool(answer.get("topics")) == (request_ == "fetch offsets")
+    assert await beat(groups, "m", ELSEWHERE) == "not_coordinator"
 
 
 async def test_committed_offsets_are_fetched_by_partition_or_all_at_once(groups: GroupCoordinator) -> None:
-    committed = await commit(groups, 7, 8)
-    assert [partition.error_code for partition in committed.topics[0].partitions] == [ErrorCode.none] * 2
-    some = OffsetFetchRequestGroup(
-        group_id=READERS,
-        topics=(OffsetFetchRequestTopics(name=EVENTS, partition_indexes=(i32(1), i32(2))),),
-    )
-    every = OffsetFetchRequestGroup(group_id=READERS, topics=None)
-    fetched = await offset_fetch(groups, CONTEXT, OffsetFetchRequest(groups=(some, every)))
-    committed_offsets = [
-        [
-            (topic.name, partition.partition_index, partition.committed_offset, partition.metadata)
-            for topic in group.topics
-            for partition in topic.partitions
-        ]
-        for group in fetched.groups
-    ]
-    assert committed_offsets == [
-        [(EVENTS, 1, 8, ""), (EVENTS, 2, -1, "")],
-        [(EVENTS, 0, 7, ""), (EVENTS, 1, 8, "")],
-    ]
-    assert [group.error_code for group in fetched.groups] == [ErrorCode.none] * 2
+    assert await commit(groups, 7, 8, 9) == ["none", "none", "unknown_topic_or_partition"]
+
+    async def offsets(indexes: list[int] | None) -> list[tuple[int, int, str]]:
+        group = await fetched(groups, READERS, indexes)
+        (topic,) = group["topics"]
+        assert (group["error_code"], topic["name"]) == ("none", "events")
+        fields = ("partition_index", "committed_offset", "metadata")
+        return [tuple(partition[field] for field in fields) for partition in topic["partitions"]]
+
+    assert await offsets([1, 2]) == [(1, 8, ""), (2, -1, "")]
+    assert await offsets(None) == [(0, 7, ""), (1, 8, "")]
 
 
 @pytest.mark.parametrize(("version", "error"), [(8, "illegal_generation"), (9, "group_id_not_found")])
 async def test_a_commit_that_is_refused_is_refused_for_every_partition(
     groups: GroupCoordinator, version: int, error: str
 ) -> None:
-    context = replace(CONTEXT, api=OFFSET_COMMIT, version=version)
-    refused = await commit(groups, 7, 8, generation_id=3, context=context)
-    assert [partition.error_code.name for partition in refused.topics[0].partitions] == [error] * 2
-
-
-async def test_a_member_that_syncs_has_to_name_its_protocol(groups: GroupCoordinator) -> None:
-    joined = await stable(groups)
-    request = SyncGroupRequest(
-        group_id=READERS, generation_id=joined.generation_id, member_id=joined.member_id, assignments=()
-    )
-    answers = [
-        (await sync_group(groups, replace(CONTEXT, api=SYNC_GROUP, version=version), request)).error_code
-        for version in (4, 5)
-    ]
-    assert answers == [ErrorCode.none, ErrorCode.inconsistent_group_protocol]
-
-
-async def test_a_refused_offset_fetch_has_the_error_for_the_group_and_its_partitions(
-    groups: GroupCoordinator,
-) -> None:
-    topics = (OffsetFetchRequestTopics(name=EVENTS, partition_indexes=(i32(1),)),)
-    asked = OffsetFetchRequestGroup(group_id=ELSEWHERE, topics=topics)
-    (group,) = (await offset_fetch(groups, CONTEXT, OffsetFetchRequest(groups=(asked,)))).groups
-    assert group.error_code is ErrorCode.not_coordinator
-    assert group.topics[0].partitions == (
-        OffsetFetchResponsePartitions(
-            partition_index=i32(1),
-            committed_offset=i64(-1),
-            metadata="",
-            error_code=ErrorCode.not_coordinator,
-        ),
-    )
-
-
-async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator) -> None:
-    joined = await stable(groups)
-    asked = DescribeGroupsRequest(groups=(READERS, ELSEWHERE), include_authorized_operations=False)
-    readers, elsewhere = (await describe_groups(groups, CONTEXT, asked)).groups
-    assert (readers.error_code, readers.group_state, readers.protocol_type, readers.protocol_data) == (
-        ErrorCode.none,
-        "Stable",
-        "consumer",
-        "range",
-    )
-    (member,) = readers.members
-    assert (member.member_id, member.client_id, member.client_host) == (
-        joined.member_id,
-        "reader",
-        "10.0.0.1",
-    )
-    assert (member.member_metadata, member.member_assignment) == (b"subscription", b"assigned")
-    assert (elsewhere.error_code, elsewhere.group_state) == (ErrorCode.not_coordinator, "")
-    listed = await list_groups(groups, CONTEXT, ListGroupsRequest())
-    assert [(group.group_id, group.group_state, group.protocol_type) for group in listed.groups] == [
-        (READERS, "Stable", "consumer")
-    ]
-    assert (await list_groups(groups, CONTEXT, ListGroupsRequest(states_filter=("Empty",)))).groups == ()
-    groups.elected((groups.partition_for(READERS) + 1) % 50)
-    loading = await list_groups(groups, CONTEXT, ListGroupsRequest())
-    assert (loading.error_code, loading.groups) == (ErrorCode.coordinator_load_in_progress, ())
-    deletion = DeleteGroupsRequest(groups_names=(READERS, READERS))
-    (result,) = (await delete_groups(groups, CONTEXT, deletion)).results
-    assert result.error_code is ErrorCode.non_empty_group
-    groups.leave(READERS, [groups.describe_group(READERS).members[0].identity])
-    (result,) = (await delete_groups(groups, CONTEXT, deletion)).results
-    assert result.error_code is ErrorCode.none
-    assert groups.list_groups() == []
-
-
-async def test_a_commit_for_a_partition_that_does_not_exist_is_refused_alone(
-    groups: GroupCoordinator,
-) -> None:
-    answers = (await commit(groups, 7, 8, 9)).topics[0].partitions
-    assert [answer.error_code for answer in answers] == [
-        ErrorCode.none,
-        ErrorCode.none,
-        ErrorCode.unknown_topic_or_partition,
-    ]
-    assert {entry.partition for entry in groups.fetch_offsets(READERS)} == {0, 1}
-
-
-async def delete_offsets(
-    groups: GroupCoordinator, *indexes: int, group_id: GroupId = READERS
-) -> OffsetDeleteResponse:
-    partitions = tuple(OffsetDeleteRequestPartition(partition_index=i32(index)) for index in indexes)
-    topics = (OffsetDeleteRequestTopic(name=EVENTS, partitions=partitions),)
-    request = OffsetDeleteRequest(group_id=group_id, topics=topics)
-    return await offset_delete(groups, CACHE, CONTEXT, request)
+    assert await commit(groups, 7, 8, generation_id=3, version=version) == [error] * 2
 
 
 async def test_the_deletion_of_each_offset_is_answered(groups: GroupCoordinator) -> None:
     await commit(groups, 7, 8)
-    response = await delete_offsets(groups, 0, 2)
-    assert response.error_code is ErrorCode.none
-    assert [(entry.partition_index, entry.error_code) for entry in response.topics[0].partitions] == [
-        (0, ErrorCode.none),
-        (2, ErrorCode.unknown_topic_or_partition),
+    answer = await delete_offsets(groups, 0, 2)
+    assert answer["error_code"] == "none"
+    assert answer["topics"][0]["partitions"] == [
+        {"partition_index": 0, "error_code": "none"},
+        {"partition_index": 2, "error_code": "unknown_topic_or_partition"},
     ]
     assert {entry.partition for entry in groups.fetch_offsets(READERS)} == {1}
 
 
-async def test_offsets_of_another_coordinators_group_are_not_deleted(groups: GroupCoordinator) -> None:
-    response = await delete_offsets(groups, 0, group_id=ELSEWHERE)
-    assert (response.error_code, response.topics) == (ErrorCode.not_coordinator, ())
+async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator) -> None:
+    joined = await stable(groups)
+    answer = await ask(DESCRIBE_GROUPS, partial(describe_groups, groups), groups=[READERS, ELSEWHERE])
+    readers, elsewhere = answer["groups"]
+    assert (readers["error_code"], readers["group_state"]) == ("none", "Stable")
+    assert (readers["protocol_type"], readers["protocol_data"]) == ("consumer", "range")
+    assert readers["members"] == [
+        {
+            "member_id": joined["member_id"],
+            "group_instance_id": None,
+            "client_id": "reader",
+            "client_host": "10.0.0.1",
+            "member_metadata": b"subscription",
+            "member_assignment": b"assigned",
+        }
+    ]
+    assert (elsewhere["error_code"], elsewhere["group_state"]) == ("not_coordinator", "")
+
+    async def listed(*states: str) -> tuple[str, list[tuple[str, str, str]]]:
+        answer = await ask(LIST_GROUPS, partial(list_groups, groups), states_filter=states)
+        fields = ("group_id", "group_state", "protocol_type")
+        return answer["error_code"], [tuple(group[field] for field in fields) for group in answer["groups"]]
+
+    assert await listed() == ("none", [(READERS, "Stable", "consumer")])
+    assert await listed("Empty") == ("none", [])
+    groups.elected((groups.partition_for(READERS) + 1) % 50)
+    assert await listed() == ("coordinator_load_in_progress", [])
+
+    async def deleted() -> list[str]:
+        answer = await ask(DELETE_GROUPS, partial(delete_groups, groups), groups_names=[READERS, READERS])
+        return [result["error_code"] for result in answer["results"]]
+
+    assert await deleted() == ["non_empty_group"]
+    await leave(groups, joined["member_id"])
+    assert await deleted() == ["none"]
+    assert groups.list_groups() == []
