@@ -15,7 +15,7 @@ from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import Console
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.errors import ApiError
-from examples.broker.group.config import GroupConfig
+from examples.broker.group.coordinator import GroupConfig
 from examples.broker.metadata import TopicConfig
 from examples.broker.node.node import BrokerConfig, CannotListen
 from examples.broker.storage.data_directory import UnusableDirectory

@@ -16,7 +16,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.delayed_topics import DelayedTopics
-from examples.broker.group.config import GroupConfig
+from examples.broker.group.coordinator import GroupConfig
 from examples.broker.node.node import BrokerConfig
 
 T = TypeVar("T")
