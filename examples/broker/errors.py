@@ -1,10 +1,10 @@
-"""The error codes of a broker's responses, which are kio's, and the error that has one."""
+"""The errors of a broker: the codes of its responses are kio's."""
 
 from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-__all__ = ("ApiError", "ErrorCode")
+__all__ = ("ApiError", "ErrorCode", "ProtocolError")
 
 _LONGEST_MESSAGE: Final = 1000
 
@@ -19,3 +19,7 @@ class ApiError(Exception):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(f"{code.name.upper()}: {message}"[:_LONGEST_MESSAGE])
         self.code = code
+
+
+class ProtocolError(Exception):
+    """Raised when a connection cannot go on, and is closed: the peer violates the protocol, or stalls."""

@@ -59,7 +59,8 @@ class PartitionState:
 class TopicConfig:
     """A topic's settings, with Kafka's names. A retention of -1 is unlimited.
 
-    ``without_effect`` has settings that clients have set and are shown, as text.
+    ``compression_type`` and ``delete_retention_ms`` are shown alone: batches stay as their producer has
+    compressed them, and nothing is compacted. Clients create topics with them.
     """
 
     min_insync_replicas: int = 1
@@ -68,7 +69,8 @@ class TopicConfig:
     retention_ms: int = -1
     retention_bytes: int = -1
     message_timestamp_type: str = CREATE_TIME
-    without_effect: Mapping[str, str] = field(default_factory=dict)
+    compression_type: str = "producer"
+    delete_retention_ms: int = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)

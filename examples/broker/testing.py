@@ -14,8 +14,8 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from examples.broker.cluster import Cluster, ClusterConfig
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.delayed_topics import DelayedTopics
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.group.coordinator import GroupConfig
 from examples.broker.node.node import BrokerConfig
 

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final, Self, TypeVar
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.delayed_elect_leader import DelayedElectLeader
 from examples.broker.controller.delayed_topics import DelayedTopics
@@ -13,6 +12,7 @@ from examples.broker.controller.election import ElectionType
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
 from examples.broker.controller.new_partitions import NewPartitions
 from examples.broker.controller.new_topic import NewTopic, check_total_partitions
+from examples.broker.controller.settings import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicImage
 from examples.broker.topic_partition import TopicPartition

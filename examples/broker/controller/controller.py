@@ -1,19 +1,20 @@
 """The controller, which alone changes brokers, topics, leaders and in-sync replicas."""
 
+import base64
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Set
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import count
 from typing import Final, Self
 from uuid import uuid4
 
 from examples.broker.controller.changes import changes
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.election import ElectionType, elect, reelect
 from examples.broker.controller.new_partitions import NewPartitions
 from examples.broker.controller.new_topic import NewTopic, check_collision
 from examples.broker.controller.placement import first_states
-from examples.broker.controller.stored_metadata import StoredMetadata
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import (
     BrokerRegistration,
@@ -36,45 +37,29 @@ class Controller:
     The controller is no broker; every broker forwards changes to it. Each change publishes one new image
     atomically. The brokers wait for it in ``image_after``, each at its own pace. Time matters for the broker
     sessions alone.
-
-    It begins with the topics that are ``stored``, and stores a change before it publishes it. When that
-    fails, nothing changes, and the method raises ApiError KAFKA_STORAGE_ERROR.
     """
 
-    def __init__(
-        self,
-        defaults: ClusterDefaults,
-        *,
-        sessions: Purgatory,
-        images: Purgatory,
-        stored: StoredMetadata | None = None,
-    ) -> None:
+    def __init__(self, defaults: ClusterDefaults, *, sessions: Purgatory, images: Purgatory) -> None:
         self.defaults = defaults
         self.session_purgatory = sessions
         self.image_purgatory = images
         self._sessions: dict[int, Session] = {}
-        self._stored = StoredMetadata() if stored is None else stored
-        # Nobody leads yet. What was in sync is so still, since all brokers have ended at the same time.
-        self._image = MetadataImage(topics=_reelect_all(self._stored.topics, frozenset()))
+        self.cluster_id = base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        self._image = MetadataImage()
+        self._producer_ids = count()
 
     @classmethod
     @asynccontextmanager
-    async def running(
-        cls, defaults: ClusterDefaults, stored: StoredMetadata | None = None
-    ) -> AsyncIterator[Self]:
+    async def running(cls, defaults: ClusterDefaults) -> AsyncIterator[Self]:
         """Open the purgatories "image" and "broker session", and close them when the block ends."""
         async with Purgatory("image") as images, Purgatory("broker session") as sessions:
-            yield cls(defaults, sessions=sessions, images=images, stored=stored)
+            yield cls(defaults, sessions=sessions, images=images)
 
     def __repr__(self) -> str:
         image = self._image
         return (
             f"<Controller image={image.version} live={sorted(image.live_brokers)} topics={len(image.topics)}>"
         )
-
-    @property
-    def cluster_id(self) -> str:
-        return self._stored.cluster_id
 
     @property
     def image(self) -> MetadataImage:
@@ -114,28 +99,21 @@ class Controller:
         It leaves the in-sync replicas of each partition, unless it is the last one. It has no effect on a
         broker that is fenced or unknown.
         """
-        session = self._sessions.get(broker_id)
+        session = self._sessions.pop(broker_id, None)
         if session is not None:
-            self._put_broker(replace(self._image.brokers[broker_id], fenced=True))
-            del self._sessions[broker_id]
             session.cancel()
+            self._put_broker(replace(self._image.brokers[broker_id], fenced=True))
 
     def _unfence(self, registration: BrokerRegistration) -> None:
         self._put_broker(replace(registration, fenced=False))
-        self._begin_session(registration.broker_id)
-
-    def _begin_session(self, broker_id: int) -> None:
+        broker_id = registration.broker_id
         session = Session(self.defaults.broker_session_timeout, lambda: self._session_expired(broker_id))
         self._sessions[broker_id] = self.session_purgatory.try_complete_else_watch(session, [broker_id])
 
     def _session_expired(self, broker_id: int) -> None:
         timeout = self.defaults.broker_session_timeout
         logger.info("broker %d has sent no heartbeat for %g s", broker_id, timeout)
-        try:
-            self.fence(broker_id)
-        except ApiError as error:
-            logger.error("broker %d is not fenced yet: %s", broker_id, error)
-            self._begin_session(broker_id)
+        self.fence(broker_id)
 
     # Topics
 
@@ -204,7 +182,7 @@ class Controller:
         """Elect leaders for these partitions, or with None for all partitions that need an election.
 
         Returns the new state of each partition, or the error: UNKNOWN_TOPIC_OR_PARTITION, or what ``elect``
-        raises, or KAFKA_STORAGE_ERROR.
+        raises.
         """
         results: dict[TopicPartition, PartitionState | ApiError] = {}
         elected: dict[TopicPartition, PartitionState] = {}
@@ -217,10 +195,7 @@ class Controller:
                 if topic_partitions is not None or error.code is not ErrorCode.election_not_needed:
                     results[topic_partition] = error
         if elected:
-            try:
-                self._put_partitions(elected)
-            except ApiError as error:
-                return results | dict.fromkeys(elected, error)
+            self._put_partitions(elected)
         return results | elected
 
     def alter_partition(
@@ -263,7 +238,7 @@ class Controller:
 
     def next_producer_id(self) -> int:
         """Return an id that no producer had before."""
-        return self._stored.next_producer_id()
+        return next(self._producer_ids)
 
     # The image
 
@@ -298,7 +273,6 @@ class Controller:
         topics: Mapping[str, TopicImage],
         brokers: Mapping[int, BrokerRegistration] | None = None,
     ) -> None:
-        self._stored.put_topics(topics)
         before = self._image
         self._image = MetadataImage(
             before.version + 1, before.brokers if brokers is None else brokers, topics

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.placement import place
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import TopicConfig
 

@@ -49,7 +49,6 @@ COORDINATOR_ERRORS: Final[Mapping[ErrorCode, ErrorCode]] = {
     ErrorCode.not_enough_replicas_after_append: ErrorCode.coordinator_not_available,
     ErrorCode.request_timed_out: ErrorCode.coordinator_not_available,
     ErrorCode.not_leader_or_follower: ErrorCode.not_coordinator,
-    ErrorCode.kafka_storage_error: ErrorCode.not_coordinator,
 }
 """The error for the client by the error of the log (as in Kafka's GroupMetadataManager)."""
 

@@ -11,7 +11,7 @@ from kio.schema.types import GroupId
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import GroupDescription
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 

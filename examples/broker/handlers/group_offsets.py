@@ -24,7 +24,7 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
 from examples.broker.group.requests import CommitRequest, MemberIdentity
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.topic_partition import TopicPartition, by_topic
 

@@ -1,7 +1,7 @@
 """The lookup of a group's coordinator: the leader of the group's partition of ``__consumer_offsets``."""
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.metadata import BrokerRegistration

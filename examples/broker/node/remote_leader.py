@@ -15,10 +15,9 @@ from kio.static.primitive import i8, i32, i32Timedelta, i64
 from examples.broker.errors import ApiError
 from examples.broker.protocol.apis import FETCH, LIST_OFFSETS
 from examples.broker.protocol.client import PeerConnection
-from examples.broker.replication.fetch import Fetched, Fetches, FetchParams, PartitionFetched
-from examples.broker.replication.fetch_session import FetchSessionHandler
-from examples.broker.replication.follower_request import FollowerRequest
+from examples.broker.replication.follower_request import FetchSessionHandler, FollowerRequest
 from examples.broker.replication.replica_fetcher import LogOffsets
+from examples.broker.replication.requests import Fetched, Fetches, FetchParams, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
 from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP

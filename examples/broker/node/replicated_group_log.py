@@ -14,13 +14,13 @@ from kio.records.schema import Record as WireRecord
 from kio.records.writers import write_new_batch
 from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ErrorCode
 from examples.broker.group.group_log import SLICE, Record
 from examples.broker.node.group_log_digest import GroupLogDigest
 from examples.broker.replication.partition import Partition
-from examples.broker.replication.produce import ALL_ACKS, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import ALL_ACKS, ProduceParams
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition

@@ -1,15 +1,20 @@
 """A partition on a broker that has a replica of it, and what that broker does as its leader or follower."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import LOG_APPEND_TIME, NO_LEADER, PartitionState, TopicConfig
-from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
-from examples.broker.replication.delete_records import HIGH_WATERMARK
-from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
-from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX, Followers, WatermarksMoved
+from examples.broker.replication.followers import (
+    REPLICA_LAG_TIME_MAX,
+    AlterPartition,
+    Followers,
+    WatermarksMoved,
+    accept_any_isr,
+)
+from examples.broker.replication.requests import HIGH_WATERMARK, PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import NO_EPOCH, UNKNOWN_EPOCH_END
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.replica import Replica
@@ -156,6 +161,25 @@ class Partition:
         """Return where a follower (at the log end offset) or a consumer (at the high watermark) must stop."""
         return self.log.log_end_offset_metadata if from_follower else self.local.high_watermark_metadata
 
+    def readable(self, wanted: PartitionFetch, *, from_follower: bool) -> float:
+        """Return how many bytes a read would find, up to the wanted ``max_bytes``, without a read.
+
+        The bytes between two segments are unknown. Then the count is infinite, so that the reader does not
+        wait: on a leader that truncated to an older segment, and on a partition that has rolled to a new one.
+        Raises ApiError OFFSET_OUT_OF_RANGE outside the log.
+        """
+        end = self.end_offset_metadata(from_follower=from_follower)
+        # After a roll, the same offset is the end of one segment and the start of the next. There is nothing
+        # to read between them.
+        if end.message_offset == wanted.fetch_offset:
+            return 0
+        start = self.log.locate(wanted.fetch_offset)
+        if not end.on_same_segment(start):
+            return math.inf
+        if end.message_offset < start.message_offset:
+            return 0
+        return min(end.position_diff(start), wanted.max_bytes)
+
     def read(
         self, wanted: PartitionFetch, max_bytes: int, *, from_follower: bool, min_one_batch: bool
     ) -> PartitionFetched:
@@ -215,8 +239,7 @@ class Partition:
         """Append a batch to the leader's log.
 
         Raises ApiError, with nothing appended: NOT_ENOUGH_REPLICAS with acks=all and fewer in-sync replicas
-        than ``min_insync_replicas``, MESSAGE_TOO_LARGE, an error of ``ProducerState.check``, or
-        KAFKA_STORAGE_ERROR.
+        than ``min_insync_replicas``, MESSAGE_TOO_LARGE, or an error of ``ProducerState.check``.
         """
         if acks_all and self._is_under_min_isr():
             raise ApiError(
@@ -324,7 +347,7 @@ class Partition:
         """Delete the segments that the topic's retention does not cover; return whether there were any.
 
         ``wall_time`` is in milliseconds since the epoch. The followers learn the new log start offset from
-        their fetches. What is not committed is kept. Raises ApiError KAFKA_STORAGE_ERROR.
+        their fetches. What is not committed is kept.
         """
         start = self.log.retained_from(
             self.high_watermark,

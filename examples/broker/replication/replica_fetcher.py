@@ -8,10 +8,10 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch, PartitionFetched
 from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.partition import Partition
+from examples.broker.replication.requests import Fetched, FetchParams, PartitionFetch, PartitionFetched
 from examples.broker.topic_partition import TopicPartition
 
 # Kafka's replica.fetch.response.max.bytes.

@@ -6,8 +6,8 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import FetchParams, PartitionFetch
 from examples.broker.simulator.delivery import DeliveryCheck
 from examples.broker.simulator.waits import WaitHistogram
 from examples.broker.simulator.workload import Workload

@@ -9,8 +9,8 @@ from typing import Final
 import anyio
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.produce import ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import ProduceParams
 from examples.broker.simulator.batch_identity import BatchIdentity
 from examples.broker.simulator.delivery import DeliveryCheck
 from examples.broker.simulator.waits import WaitHistogram

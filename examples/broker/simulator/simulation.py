@@ -12,9 +12,9 @@ import anyio
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import MetadataImage, PartitionState, TopicConfig, TopicImage
 from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.produce import ProduceParams
 from examples.broker.replication.replica_fetcher import Leader, ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import ProduceParams
 from examples.broker.simulator.backlog import Backlog
 from examples.broker.simulator.consumer import Consumer
 from examples.broker.simulator.delivery import DeliveryCheck, DeliveryError

@@ -4,7 +4,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from examples.broker.storage.partition_directory import PartitionDirectory
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.timestamps import NO_TIMESTAMP
 
@@ -47,17 +46,12 @@ class FetchDataInfo:
 
 
 class LogSegment:
-    """Consecutive batches from ``base_offset`` on. To find an offset costs O(log batches).
+    """Consecutive batches from ``base_offset`` on. To find an offset costs O(log batches)."""
 
-    With a directory, the batches are in a file, too. A change is first one of the file. When that raises
-    ApiError KAFKA_STORAGE_ERROR, the segment has not changed.
-    """
+    __slots__ = ("_base_offsets", "_batches", "_positions", "base_offset")
 
-    __slots__ = ("_base_offsets", "_batches", "_directory", "_positions", "base_offset")
-
-    def __init__(self, base_offset: int, directory: PartitionDirectory | None = None) -> None:
+    def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
-        self._directory = directory
         self._batches: list[RecordBatch] = []
         self._base_offsets: list[int] = []
         # The start position of each batch, and last the position of the next batch.
@@ -88,12 +82,6 @@ class LogSegment:
         return LogOffsetMetadata(self.next_offset, self.base_offset, self._positions[-1])
 
     def append(self, batch: RecordBatch) -> None:
-        if self._directory is not None:
-            self._directory.write(self.base_offset, batch.data, self.size_in_bytes)
-        self.load(batch)
-
-    def load(self, batch: RecordBatch) -> None:
-        """Append a batch that is in the file already."""
         self._batches.append(batch)
         self._base_offsets.append(batch.base_offset)
         self._positions.append(self._positions[-1] + batch.size_in_bytes)
@@ -117,14 +105,7 @@ class LogSegment:
     def truncate_to(self, offset: int) -> None:
         """Drop the batch that contains ``offset``, and all batches after it."""
         index = self._index_of(offset)
-        if self._directory is not None:
-            self._directory.truncate(self.base_offset, self._positions[index])
         del self._batches[index:], self._base_offsets[index:], self._positions[index + 1 :]
-
-    def remove_file(self) -> None:
-        """Remove the file of a segment that is dropped."""
-        if self._directory is not None:
-            self._directory.remove(self.base_offset)
 
     def _index_of(self, offset: int) -> int:
         return bisect_right(self._base_offsets, offset) - 1

@@ -78,23 +78,6 @@ class WireRecordBatch(RecordBatch):
         return tuple(batches)
 
     @classmethod
-    def parse_each(cls, data: bytes) -> Iterator[Self]:
-        """Parse the consecutive batches in ``data``.
-
-        Raises ApiError as ``parse`` does, at the first batch that is damaged or cut off.
-        """
-        start = 0
-        while start < len(data):
-            stop = start + _size_of(data, start)
-            if stop > len(data):
-                raise ApiError(
-                    ErrorCode.corrupt_message,
-                    f"a batch of {stop - start} bytes is cut off after {len(data) - start}",
-                )
-            yield cls._parse(data[start:stop])
-            start = stop
-
-    @classmethod
     def _parse(cls, data: bytes) -> Self:
         (
             base_offset,

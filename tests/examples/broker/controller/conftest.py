@@ -2,8 +2,8 @@
 
 import pytest
 
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
+from examples.broker.controller.settings import ClusterDefaults
 from purgatory.testing import ManualClock
 
 

@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Self
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.metadata_cache import MetadataCache
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.metadata import BrokerRegistration, PartitionState
 from examples.broker.protocol.apis import METADATA
 from examples.broker.protocol.codec import RequestContext

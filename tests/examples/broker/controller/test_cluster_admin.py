@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from examples.broker.controller.cluster_admin import AUTO_CREATION_TIMEOUT
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.controller.election import ElectionType
 from examples.broker.controller.new_topic import MAX_PARTITIONS, NewTopic
+from examples.broker.controller.settings import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicConfig, TopicImage
 from examples.broker.topic_partition import TopicPartition

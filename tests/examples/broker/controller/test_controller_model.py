@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.election import ElectionType
 from examples.broker.controller.metadata_cache import MetadataCache
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, MetadataImage, PartitionState
 from examples.broker.topic_partition import TopicPartition

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.metadata import MetadataImage
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import registration

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.new_topic import MAX_PARTITIONS, NewTopic
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import TopicConfig
 from tests.examples.broker.controller.controlled_cluster import registration

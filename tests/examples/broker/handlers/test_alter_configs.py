@@ -9,8 +9,8 @@ from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsReque
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.static.primitive import i8
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.handlers.alter_configs import Operation, alter_configs, incremental_alter_configs
 from examples.broker.handlers.configs import ResourceType
 from examples.broker.metadata import TopicConfig
@@ -69,25 +69,25 @@ async def test_a_replaced_configuration_has_its_defaults_in_all_that_is_not_name
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running(defaults=DEFAULTS) as cluster:
-        own = TopicConfig(segment_bytes=500, without_effect={"flush.ms": "9"})
+        own = TopicConfig(segment_bytes=500, delete_retention_ms=900)
         await cluster.admins[0].create_topics([NewTopic("events", config=own)], 5)
         settings: dict[str, str | None] = {"retention.ms": "60000", "compression.type": "gzip"}
         assert await replace(cluster, settings, validate_only=True) is ErrorCode.none
         assert config(cluster) == own
         assert await replace(cluster, settings) is ErrorCode.none
         assert config(cluster) == TopicConfig(
-            min_insync_replicas=2, retention_ms=60_000, without_effect={"compression.type": "gzip"}
+            min_insync_replicas=2, retention_ms=60_000, compression_type="gzip"
         )
 
 
 async def test_a_changed_setting_leaves_the_others_as_they_are(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running(defaults=DEFAULTS) as cluster:
         await cluster.admins[0].create_topics([NewTopic("events", config=TopicConfig(segment_bytes=500))], 5)
-        resource = changing(("retention.ms", SET, "60000"), ("flush.ms", SET, "1"))
+        resource = changing(("retention.ms", SET, "60000"), ("delete.retention.ms", SET, "1"))
         assert await change(cluster, resource, validate_only=True) == [ErrorCode.none]
         assert config(cluster) == TopicConfig(segment_bytes=500)
         assert await change(cluster, resource) == [ErrorCode.none]
-        changed = TopicConfig(segment_bytes=500, retention_ms=60_000, without_effect={"flush.ms": "1"})
+        changed = TopicConfig(segment_bytes=500, retention_ms=60_000, delete_retention_ms=1)
         assert config(cluster) == changed
 
 

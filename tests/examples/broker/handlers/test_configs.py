@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8
 
 from examples.broker.controller.new_topic import NewTopic
-from examples.broker.controller.topic_settings import FIXED
+from examples.broker.controller.settings import FIXED
 from examples.broker.handlers.configs import describe_configs
 from examples.broker.metadata import TopicConfig
 from purgatory.testing import VirtualTimeLoop

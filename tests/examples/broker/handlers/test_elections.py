@@ -7,7 +7,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
 from examples.broker.controller.new_topic import NewTopic
-from examples.broker.handlers.elections import elect_leaders
+from examples.broker.handlers.topic_admin import elect_leaders
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster

@@ -7,7 +7,7 @@ from kio.schema.types import GroupId
 from kio.static.primitive import i8
 
 from examples.broker.errors import ApiError
-from examples.broker.handlers.find_coordinator import find_coordinator
+from examples.broker.handlers.group_membership import find_coordinator
 from examples.broker.metadata import BrokerRegistration
 from examples.broker.protocol.apis import FIND_COORDINATOR
 from examples.broker.protocol.codec import RequestContext

@@ -11,9 +11,9 @@ from kio.schema.metadata.v13.response import MetadataResponseTopic
 from kio.schema.types import TopicName
 from kio.static.primitive import i8
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.controller.new_topic import NewTopic
-from examples.broker.handlers.metadata import describe_cluster, metadata
+from examples.broker.controller.settings import OFFSETS_TOPIC, ClusterDefaults
+from examples.broker.handlers.cluster_metadata import describe_cluster, metadata
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
 

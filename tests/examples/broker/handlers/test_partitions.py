@@ -9,9 +9,9 @@ from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignment
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i32Timedelta
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import MAX_PARTITIONS, NewTopic
-from examples.broker.handlers.partitions import create_partitions, list_partition_reassignments
+from examples.broker.controller.settings import OFFSETS_TOPIC
+from examples.broker.handlers.topic_admin import create_partitions, list_partition_reassignments
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
 

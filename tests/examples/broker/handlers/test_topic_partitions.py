@@ -9,9 +9,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import NewTopic
-from examples.broker.handlers.topic_partitions import MOST_PARTITIONS, describe_topic_partitions
+from examples.broker.controller.settings import OFFSETS_TOPIC
+from examples.broker.handlers.cluster_metadata import MOST_PARTITIONS, describe_topic_partitions
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
 

@@ -15,9 +15,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i16, i32, i32Timedelta
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import MAX_PARTITIONS
-from examples.broker.handlers.topics import create_topics, delete_topics
+from examples.broker.controller.settings import OFFSETS_TOPIC
+from examples.broker.handlers.topic_admin import create_topics, delete_topics
 from examples.broker.metadata import TopicConfig
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster

@@ -19,8 +19,8 @@ from confluent_kafka.cimpl import NewTopic
 from examples.broker.errors import ErrorCode
 from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.client import PeerConnection
-from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch
 from examples.broker.replication.follower_request import FollowerRequest
+from examples.broker.replication.requests import Fetched, FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.live_cluster import PATIENCE, until
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.node.coordinator_directory import OffsetsTopicDirectory

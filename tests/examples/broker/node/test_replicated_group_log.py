@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ErrorCode
 from examples.broker.group.group_log import SLICE, Record
 from examples.broker.metadata import PartitionState
 from examples.broker.node import group_log_digest
 from examples.broker.node.group_log_digest import GroupLogDigest
 from examples.broker.node.replicated_group_log import COMMIT_TIMEOUT, DIGEST_INTERVAL, ReplicatedGroupLog
-from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import TOPIC_ID, Cluster, image_of

@@ -7,8 +7,8 @@ from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.partition import Partition
 from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.storage.disk import Disk
 from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory
 from tests.examples.broker.leader_broker import events, image_of

@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.delete_records import HIGH_WATERMARK, Deleted, PartitionDeleted
-from examples.broker.replication.fetch import FetchParams, PartitionFetch
-from examples.broker.replication.produce import LEADER_ACK
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import HIGH_WATERMARK, LEADER_ACK, FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
+from examples.broker.waits.delete_records import Deleted, PartitionDeleted
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import Cluster
 

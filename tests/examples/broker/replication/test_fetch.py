@@ -6,8 +6,7 @@ import pytest
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import MetadataImage
-from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch
-from examples.broker.replication.produce import LEADER_ACK
+from examples.broker.replication.requests import LEADER_ACK, Fetched, FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import BATCH_BYTES, Cluster

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicConfig
-from examples.broker.replication.fetch import CONSUMER, PartitionFetch, PartitionFetched
-from examples.broker.replication.fetch_session import (
+from examples.broker.replication.fetch_sessions import FetchSession
+from examples.broker.replication.follower_request import (
     NO_SESSION,
-    FetchSession,
     FetchSessionHandler,
+    FollowerRequest,
     epoch_after,
 )
-from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.partition import Partition
+from examples.broker.replication.requests import CONSUMER, PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.replica import Replica

@@ -8,11 +8,11 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
-from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
-from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
+from examples.broker.replication.followers import AlterPartition, accept_any_isr
 from examples.broker.replication.partition import (
     Partition,
 )
+from examples.broker.replication.requests import PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 from examples.broker.storage.replica import Replica

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.produce import LEADER_ACK, NO_ACKS, PartitionProduced, Produced
+from examples.broker.replication.requests import LEADER_ACK, NO_ACKS
 from examples.broker.topic_partition import TopicPartition
+from examples.broker.waits.produce import PartitionProduced, Produced
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import Cluster
 

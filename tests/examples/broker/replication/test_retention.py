@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import TopicConfig
-from examples.broker.replication.produce import LEADER_ACK, ProduceParams
+from examples.broker.replication.requests import LEADER_ACK, ProduceParams
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of

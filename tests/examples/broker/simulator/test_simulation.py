@@ -10,9 +10,9 @@ import pytest
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage
 from examples.broker.replication.partition import LogAppendInfo, Partition
-from examples.broker.replication.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.replication.replica_fetcher import ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload

@@ -78,7 +78,7 @@ def test_a_topic_gets_more_partitions(admin: Admin, topic: LiveTopic) -> None:
 def test_an_altered_configuration_is_shown_and_has_its_effect(
     client: Client, admin: Admin, topic: LiveTopic
 ) -> None:
-    settings = {"max.message.bytes": "200", "flush.ms": "5000"}
+    settings = {"max.message.bytes": "200", "compression.type": "lz4"}
     admin.alter_topic_configs(topic.name, settings)
     assert admin.topic_configs(topic.name).items() >= settings.items()
     with client.producer(topic.cluster.bootstrap_servers, ProducerSettings()) as producer:

@@ -24,7 +24,6 @@ import pytest
 
 from examples.broker.controller.new_topic import NewTopic
 from examples.broker.metadata import TopicConfig
-from tests.examples.broker.live.brokers_process import values
 from tests.examples.broker.live.conftest import CONFIG
 from tests.examples.broker.live.endurance.broker_faults import faults_of, harm
 from tests.examples.broker.live.endurance.reading_group import ReadingGroup
@@ -37,7 +36,7 @@ from tests.examples.broker.live.idempotent_writers import (
 )
 from tests.examples.broker.live.live_cluster import LiveCluster, until
 from tests.examples.broker.live.refusals import Refusals
-from tests.examples.broker.live.stored_once import find_differences, find_faults
+from tests.examples.broker.live.stored_once import find_differences, find_faults, values
 
 SECONDS: Final = float(os.environ.get("BROKER_ENDURANCE_SECONDS", "30"))
 ROUNDS: Final = 3

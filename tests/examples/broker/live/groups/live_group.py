@@ -10,12 +10,12 @@ from typing import Final, Self
 from confluent_kafka import Producer
 
 from examples.broker.cluster import Cluster
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.group.group import Group, GroupState
 from examples.broker.group.requests import MemberIdentity
 from examples.broker.node.node import Node
-from examples.broker.replication.delayed_fetch import DelayedFetch
+from examples.broker.replication.fetch_sessions import FetchSession
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.groups.group_consumers import MemberSettings
 from tests.examples.broker.live.groups.member_process import Assigned, Member
@@ -227,6 +227,8 @@ def _waiting(cluster: Cluster) -> dict[tuple[int, str], int]:
         fetches = node.replicas.fetch_purgatory
         # Followers always have a pending fetch.
         waiting[broker_id, fetches.name] -= sum(
-            isinstance(fetch, DelayedFetch) and fetch._params.from_follower for fetch in fetches.operations()
+            isinstance(key, FetchSession) and key.from_follower
+            for fetch in fetches.operations()
+            for key in fetch.keys
         )
     return {where: count for where, count in waiting.items() if count}

@@ -1,4 +1,4 @@
-"""The request and the response of a fetch, by partition."""
+"""What clients and followers ask of a broker's partitions, and the answers, by partition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,8 +10,30 @@ from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo, LogOffsetMetadata
 from examples.broker.topic_partition import TopicPartition
 
+NO_ACKS: Final = 0
+LEADER_ACK: Final = 1
+ALL_ACKS: Final = -1
+
+# The replica id of a reader that is no follower.
 CONSUMER: Final = -1
 NOTHING_READ: Final = FetchDataInfo(UNKNOWN_OFFSET_METADATA)
+
+# Stands for the offset of the high watermark: delete all committed records.
+HIGH_WATERMARK: Final = -1
+
+Deletions = Mapping[TopicPartition, int]
+"""The offset below which to delete, by partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceParams:
+    """The acknowledgements to wait for (0, 1, or -1 for all), and the timeout in seconds."""
+
+    required_acks: int = ALL_ACKS
+    timeout: float = 30.0
+
+
+Batches = Mapping[TopicPartition, RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +52,14 @@ class FetchParams:
     @property
     def from_follower(self) -> bool:
         return self.replica_id >= 0
+
+    def are_met_by(self, response: "Fetched") -> bool:
+        """Whether the reader gets this response now, and does not wait for more."""
+        return (
+            self.max_wait <= 0
+            or sum(fetched.info.size_in_bytes for fetched in response.values()) >= self.min_bytes
+            or any(fetched.is_error_or_divergence for fetched in response.values())
+        )
 
 
 @dataclass(frozen=True, slots=True)

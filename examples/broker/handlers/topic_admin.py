@@ -1,27 +1,36 @@
-"""CreateTopics and DeleteTopics: create and delete topics through this broker."""
+"""CreateTopics, DeleteTopics, CreatePartitions, ListPartitionReassignments and ElectLeaders."""
 
-from collections import Counter
 from functools import partial
 
+from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
+from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
+from kio.schema.create_partitions.v3.response import CreatePartitionsTopicResult
 from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
 from kio.schema.create_topics.v7.request import CreatableTopic
 from kio.schema.create_topics.v7.response import CreatableTopicConfigs, CreatableTopicResult
 from kio.schema.delete_topics.v5 import DeleteTopicsRequest, DeleteTopicsResponse
 from kio.schema.delete_topics.v5.response import DeletableTopicResult
+from kio.schema.elect_leaders.v2 import ElectLeadersRequest, ElectLeadersResponse
+from kio.schema.elect_leaders.v2.response import PartitionResult, ReplicaElectionResult
+from kio.schema.list_partition_reassignments.v0 import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.election import ElectionType
+from examples.broker.controller.new_partitions import NewPartitions
 from examples.broker.controller.new_topic import BY_DEFAULT, NewTopic
-from examples.broker.controller.topic_settings import FIXED, parse_topic_config, topic_settings
+from examples.broker.controller.settings import FIXED, ClusterDefaults, parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.accepted_topics import accepted_topics
 from examples.broker.handlers.configs import config_source
-from examples.broker.handlers.outcome import error_code, error_message
-from examples.broker.handlers.throttle import NO_THROTTLE
-from examples.broker.metadata import TopicImage
+from examples.broker.handlers.refusals import accepted_topics, error_code, error_message, repeated, repetition
+from examples.broker.metadata import PartitionState, TopicImage
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
+from examples.broker.topic_partition import TopicPartition, by_topic
 
 
 async def create_topics(
@@ -46,11 +55,10 @@ async def delete_topics(
     admin: ClusterAdmin, context: RequestContext, request: DeleteTopicsRequest
 ) -> DeleteTopicsResponse:
     """Delete the topics, and answer when they are not in this broker's metadata any more."""
-    times = Counter(request.topic_names)
-    once = [name for name in times if times[name] == 1]
+    twice = repeated(request.topic_names)
+    once = [name for name in request.topic_names if name not in twice]
     results = await admin.delete_topics(once, request.timeout.total_seconds())
-    for name in times.keys() - results.keys():
-        results[name] = ApiError(ErrorCode.invalid_request, f"{name!r} is in the request more than once")
+    results |= {name: repetition(name) for name in twice}
     return DeleteTopicsResponse(
         throttle_time=NO_THROTTLE,
         responses=tuple(
@@ -60,6 +68,67 @@ async def delete_topics(
                 error_message=error_message(result),
             )
             for name, result in results.items()
+        ),
+    )
+
+
+async def create_partitions(
+    admin: ClusterAdmin, context: RequestContext, request: CreatePartitionsRequest
+) -> CreatePartitionsResponse:
+    """Add partitions to topics, or only validate; answer when this broker knows them."""
+    accepted, results = accepted_topics(request.topics, _new_partitions)
+    if request.validate_only:
+        results |= admin.plan_partitions(accepted)
+    else:
+        results |= await admin.create_partitions(accepted, request.timeout.total_seconds())
+    return CreatePartitionsResponse(
+        throttle_time=NO_THROTTLE,
+        results=tuple(
+            CreatePartitionsTopicResult(
+                name=TopicName(name),
+                error_code=error_code(result),
+                error_message=error_message(result),
+            )
+            for name, result in results.items()
+        ),
+    )
+
+
+async def list_partition_reassignments(
+    admin: ClusterAdmin, context: RequestContext, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """Return no reassignment: the replicas of a partition stay on their brokers."""
+    return ListPartitionReassignmentsResponse(
+        throttle_time=NO_THROTTLE, error_code=ErrorCode.none, error_message=None, topics=()
+    )
+
+
+async def elect_leaders(
+    admin: ClusterAdmin, context: RequestContext, request: ElectLeadersRequest
+) -> ElectLeadersResponse:
+    """Elect leaders, and answer when this broker knows them.
+
+    The error is INVALID_REQUEST for an unknown election type.
+    """
+    try:
+        election = ElectionType(request.election_type)
+    except ValueError:
+        return _response(ErrorCode.invalid_request, ())
+    requested = request.topic_partitions
+    topic_partitions = (
+        None
+        if requested is None
+        else [TopicPartition(entry.topic, index) for entry in requested for index in entry.partitions]
+    )
+    results = await admin.elect_leaders(election, topic_partitions, request.timeout.total_seconds())
+    return _response(
+        ErrorCode.none,
+        tuple(
+            ReplicaElectionResult(
+                topic=TopicName(topic),
+                partition_result=tuple(_partition_result(index, result) for index, result in elected),
+            )
+            for topic, elected in by_topic(results.items()).items()
         ),
     )
 
@@ -119,3 +188,22 @@ def _refused(name: str, error: ApiError) -> CreatableTopicResult:
         error_message=error_message(error),
         configs=(),
     )
+
+
+def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:
+    assignment = None
+    if topic.assignments is not None:
+        assignment = tuple(tuple(entry.broker_ids) for entry in topic.assignments)
+    return NewPartitions(topic.name, topic.count, assignment)
+
+
+def _partition_result(index: int, result: PartitionState | ApiError) -> PartitionResult:
+    return PartitionResult(
+        partition_id=i32(index),
+        error_code=error_code(result),
+        error_message=error_message(result),
+    )
+
+
+def _response(error: ErrorCode, results: tuple[ReplicaElectionResult, ...]) -> ElectLeadersResponse:
+    return ElectLeadersResponse(throttle_time=NO_THROTTLE, error_code=error, replica_election_results=results)
