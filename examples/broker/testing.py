@@ -15,7 +15,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.controller.settings import ClusterDefaults
-from examples.broker.group.config import GroupConfig
+from examples.broker.group.coordinator import GroupConfig
 from examples.broker.node.node import BrokerConfig
 from examples.broker.waits.topics import DelayedTopics, park_topics
 
