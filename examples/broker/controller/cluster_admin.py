@@ -8,7 +8,7 @@ from typing import Final, Self, TypeVar
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.election import ElectionType
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
-from examples.broker.controller.new_topic import NewPartitions, NewTopic, check_total_partitions
+from examples.broker.controller.new_topic import MAX_PARTITIONS, NewPartitions, NewTopic
 from examples.broker.controller.settings import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicImage
@@ -69,16 +69,16 @@ class ClusterAdmin:
         for topic_partition in topic_partitions:
             check_elections(self.elect_leader_purgatory, topic_partition)
 
-    def plan(self, new: Sequence[NewTopic | NewPartitions]) -> TopicResults:
-        """Return each topic as ``create`` would create or change it, or the error."""
-        return self._each_new(new, self.controller.planned)
-
-    async def create(self, new: Sequence[NewTopic | NewPartitions], timeout: float) -> TopicResults:
-        """Create topics, or add partitions to topics; wait up to ``timeout`` seconds for them.
+    async def create(
+        self, new: Sequence[NewTopic | NewPartitions], timeout: float, *, validate_only: bool = False
+    ) -> TopicResults:
+        """Create topics, or add partitions to topics, and wait up to ``timeout`` seconds; or only validate.
 
         Returns each topic or its error. The error is REQUEST_TIMED_OUT for what is created but not in this
         broker's metadata yet.
         """
+        if validate_only:
+            return self._each_new(new, self.controller.planned)
         results = self._each_new(new, self.controller.create)
         for name in await self._late(results, timeout, self.cache.shows):
             results[name] = ApiError(
@@ -151,10 +151,11 @@ class ClusterAdmin:
     ) -> TopicResults:
         """Call ``act`` for each topic. With too many partitions in all, every topic has that error."""
         wanted = {topic.name: topic for topic in new}
-        try:
-            check_total_partitions(topic.added(self.controller.image, self.defaults) for topic in new)
-        except ApiError as too_many:
-            return dict.fromkeys(wanted, too_many)
+        # A negative number is refused later, and must not make room for other topics.
+        total = sum(max(0, topic.added(self.controller.image, self.defaults)) for topic in new)
+        if total > MAX_PARTITIONS:
+            fault = f"one request may create {MAX_PARTITIONS} partitions, not {total}"
+            return dict.fromkeys(wanted, ApiError(ErrorCode.policy_violation, fault))
         return _each(wanted, act)
 
     def _automatic(self, name: str) -> NewTopic:

@@ -34,25 +34,16 @@ def elect(election: ElectionType, state: PartitionState, live: Set[int]) -> Part
 
     Raises ApiError ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE or ELIGIBLE_LEADERS_NOT_AVAILABLE.
     """
-    return _elect_preferred(state, live) if election is ElectionType.PREFERRED else _elect_any(state, live)
-
-
-def _elect_preferred(state: PartitionState, live: Set[int]) -> PartitionState:
     preferred = state.replicas[0]
-    if state.leader == preferred:
-        raise ApiError(ErrorCode.election_not_needed, f"broker {preferred}, the preferred leader, leads it")
-    if preferred not in live or preferred not in state.in_sync:
-        fault = "in sync" if preferred in live else "live"
-        raise ApiError(
-            ErrorCode.preferred_leader_not_available,
-            f"broker {preferred}, the preferred leader, is not {fault}",
-        )
-    return state.led_by(preferred)
-
-
-def _elect_any(state: PartitionState, live: Set[int]) -> PartitionState:
-    if state.leader != NO_LEADER:
+    if state.leader == preferred or (election is ElectionType.UNCLEAN and state.leader != NO_LEADER):
         raise ApiError(ErrorCode.election_not_needed, f"broker {state.leader} leads it")
+    if election is ElectionType.PREFERRED:
+        if preferred not in live or preferred not in state.in_sync:
+            raise ApiError(
+                ErrorCode.preferred_leader_not_available,
+                f"broker {preferred}, the preferred leader, is not live or not in sync",
+            )
+        return state.led_by(preferred)
     leader = next((replica for replica in state.replicas if replica in live), None)
     if leader is None:
         raise ApiError(

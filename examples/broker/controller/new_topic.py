@@ -136,17 +136,6 @@ def place(
     )
 
 
-def check_total_partitions(added: Iterable[int]) -> None:
-    """Raise ApiError POLICY_VIOLATION when a request adds too many partitions to all its topics together."""
-    # A negative number is refused elsewhere, and must not make room for other topics here.
-    total = sum(max(0, number) for number in added)
-    if total > MAX_PARTITIONS:
-        raise ApiError(
-            ErrorCode.policy_violation,
-            f"one request may create {MAX_PARTITIONS} partitions, not {total}",
-        )
-
-
 def check_name(name: str) -> None:
     """Raise ApiError INVALID_TOPIC_EXCEPTION unless Kafka allows the name (``Topic.validate``)."""
     if LEGAL_NAME.fullmatch(name) is None or name in {".", ".."}:

@@ -29,8 +29,7 @@ from examples.broker.handlers.refusals import (
     repetition,
 )
 from examples.broker.metadata import TopicConfig
-from examples.broker.protocol.apis import NO_THROTTLE
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import NO_THROTTLE, RequestContext
 
 LISTS: Final = {"cleanup.policy"}
 """The settings that are lists, with commas between their elements."""

@@ -31,17 +31,13 @@ from examples.broker.controller.new_topic import check_name
 from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, MetadataImage, TopicImage
-from examples.broker.protocol.apis import NO_THROTTLE
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import NO_THROTTLE, RequestContext
 
 # Kafka's max.request.partition.size.limit.
 MOST_PARTITIONS: Final = 2000
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
-_ENDPOINT_ERRORS: Final = {
-    BROKERS: ErrorCode.none,
-    CONTROLLERS: ErrorCode.mismatched_endpoint_type,
-}
+_ENDPOINT_ERRORS: Final = {BROKERS: ErrorCode.none, CONTROLLERS: ErrorCode.mismatched_endpoint_type}
 
 # The two APIs that describe partitions have classes of their own with the same fields.
 PartitionT = TypeVar("PartitionT")
@@ -141,19 +137,16 @@ async def describe_topic_partitions(
 def _requested(
     requested: MetadataRequestTopic, image: MetadataImage, failed: Mapping[str, ApiError]
 ) -> MetadataResponseTopic:
-    if requested.name is not None:
-        topic = image.topics.get(requested.name)
-        error = _unknown_topic_error(requested.name)
-        if requested.name in failed:
-            error = failed[requested.name].code
+    name = requested.name
+    if name is not None:
+        topic = image.topics.get(name)
+        error = failed[name].code if name in failed else _unknown_topic_error(name)
     else:
         topic = next((topic for topic in image.topics.values() if topic.topic_id == requested.topic_id), None)
         error = ErrorCode.unknown_topic_id
     if topic is not None:
         return _known(topic, image)
-    return MetadataResponseTopic(
-        error_code=error, name=requested.name, topic_id=requested.topic_id, partitions=()
-    )
+    return MetadataResponseTopic(error_code=error, name=name, topic_id=requested.topic_id, partitions=())
 
 
 def _known(topic: TopicImage, image: MetadataImage) -> MetadataResponseTopic:

@@ -13,8 +13,7 @@ from examples.broker.controller.new_topic import check_name
 from examples.broker.controller.settings import FIXED, ClusterDefaults, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.refusals import error_code, error_message
-from examples.broker.protocol.apis import NO_THROTTLE
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import NO_THROTTLE, RequestContext
 
 
 class ResourceType(IntEnum):

@@ -11,8 +11,7 @@ from kio.schema.types import GroupId
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import GroupDescription
-from examples.broker.protocol.apis import NO_THROTTLE
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import NO_THROTTLE, RequestContext
 
 
 async def describe_groups(
@@ -29,13 +28,15 @@ async def list_groups(
     coordinator: GroupCoordinator, context: RequestContext, request: ListGroupsRequest
 ) -> ListGroupsResponse:
     """Return the groups that this broker coordinates. Clients ask every broker."""
+    groups: list[GroupDescription] = []
+    error = ErrorCode.none
     try:
         groups = coordinator.list_groups(request.states_filter)
     except ApiError as refused:
-        return ListGroupsResponse(throttle_time=NO_THROTTLE, error_code=refused.code, groups=())
+        error = refused.code
     return ListGroupsResponse(
         throttle_time=NO_THROTTLE,
-        error_code=ErrorCode.none,
+        error_code=error,
         groups=tuple(
             ListedGroup(
                 group_id=GroupId(group.group_id),

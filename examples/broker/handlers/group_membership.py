@@ -1,7 +1,8 @@
 """FindCoordinator, JoinGroup, SyncGroup, Heartbeat and LeaveGroup: the requests of members of a group."""
 
 import logging
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 from kio.schema.find_coordinator.v6 import FindCoordinatorRequest, FindCoordinatorResponse
 from kio.schema.find_coordinator.v6.response import Coordinator
@@ -16,11 +17,10 @@ from kio.static.primitive import i32
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
-from examples.broker.group.requests import JoinRequest, MemberIdentity, SyncRequest
+from examples.broker.group.requests import JoinRequest, MemberIdentity, SyncRequest, SyncResult
 from examples.broker.handlers.refusals import error_code, error_message, refused_transactions
 from examples.broker.metadata import BrokerRegistration
-from examples.broker.protocol.apis import NO_THROTTLE
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import NO_THROTTLE, RequestContext
 
 logger = logging.getLogger(__name__)
 
@@ -37,23 +37,19 @@ NAMES_PROTOCOL: Final = 5
 """From this version of SyncGroup on, the request has to have the protocol (KIP-559)."""
 
 
-class CoordinatorDirectory(Protocol):
-    """The lookup of a group's coordinator."""
-
-    async def coordinator_of(self, group_id: str) -> BrokerRegistration:
-        """Return the group's coordinator. Raises ApiError COORDINATOR_NOT_AVAILABLE while there is none."""
-        raise NotImplementedError
+CoordinatorOf = Callable[[str], Awaitable[BrokerRegistration]]
+"""Returns the coordinator of a group. Raises ApiError COORDINATOR_NOT_AVAILABLE while there is none."""
 
 
 async def find_coordinator(
-    directory: CoordinatorDirectory, context: RequestContext, request: FindCoordinatorRequest
+    coordinator_of: CoordinatorOf, context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
     """Return the coordinator of each group. Nothing else has one.
 
     The error is TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a transaction, and INVALID_REQUEST for other keys.
     """
     coordinators = [
-        await _coordinator(directory, context, request.key_type, key) for key in request.coordinator_keys
+        await _coordinator(coordinator_of, context, request.key_type, key) for key in request.coordinator_keys
     ]
     return FindCoordinatorResponse(throttle_time=NO_THROTTLE, coordinators=tuple(coordinators))
 
@@ -105,21 +101,18 @@ async def sync_group(
 ) -> SyncGroupResponse:
     """Return a member's assignment, once the leader of the group has brought it."""
     if context.version >= NAMES_PROTOCOL and None in (request.protocol_type, request.protocol_name):
-        return SyncGroupResponse(
-            throttle_time=NO_THROTTLE,
-            error_code=ErrorCode.inconsistent_group_protocol,
-            assignment=b"",
+        result = SyncResult(ErrorCode.inconsistent_group_protocol)
+    else:
+        result = await coordinator.sync(
+            SyncRequest(
+                request.group_id,
+                request.generation_id,
+                MemberIdentity(request.member_id, request.group_instance_id),
+                request.protocol_type,
+                request.protocol_name,
+                {entry.member_id: entry.assignment for entry in request.assignments},
+            )
         )
-    result = await coordinator.sync(
-        SyncRequest(
-            request.group_id,
-            request.generation_id,
-            MemberIdentity(request.member_id, request.group_instance_id),
-            request.protocol_type,
-            request.protocol_name,
-            {entry.member_id: entry.assignment for entry in request.assignments},
-        )
-    )
     return SyncGroupResponse(
         throttle_time=NO_THROTTLE,
         error_code=result.error,
@@ -168,7 +161,7 @@ async def leave_group(
 
 
 async def _coordinator(
-    directory: CoordinatorDirectory, context: RequestContext, key_type: int, key: str
+    coordinator_of: CoordinatorOf, context: RequestContext, key_type: int, key: str
 ) -> Coordinator:
     broker = BrokerRegistration(-1, "", -1)
     refused: ApiError | None = None
@@ -177,7 +170,7 @@ async def _coordinator(
             raise refused_transactions(context, key)
         if key_type != GROUP:
             raise ApiError(ErrorCode.invalid_request, f"key type {key_type} has no coordinator")
-        broker = await directory.coordinator_of(key)
+        broker = await coordinator_of(key)
     except ApiError as error:
         refused = error
     return Coordinator(

@@ -24,8 +24,7 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
 from examples.broker.group.requests import CommitRequest, MemberIdentity
-from examples.broker.protocol.apis import NO_THROTTLE
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import NO_THROTTLE, RequestContext
 from examples.broker.topic_partition import TopicPartition, by_topic
 
 KNOWS_GROUP_ID_NOT_FOUND: Final = 9

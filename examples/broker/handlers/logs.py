@@ -15,9 +15,9 @@ from kio.schema.types import ProducerId, TopicName
 from kio.static.primitive import i32, i64
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.protocol.apis import NO_THROTTLE
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import NO_THROTTLE, RequestContext
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.storage.producer_state import KnownProducer
 from examples.broker.topic_partition import TopicPartition, by_topic
 
 MEMORY: Final = "memory"
@@ -88,17 +88,15 @@ async def describe_producers(
 
 
 def _described(replicas: ReplicaManager, topic: TopicName, index: i32) -> PartitionResponse:
+    producers: list[KnownProducer] = []
+    error = ErrorCode.none
     try:
         producers = replicas.partitions.leader(TopicPartition(topic, index)).log.producers()
-    except ApiError as error:
-        return PartitionResponse(
-            partition_index=index,
-            error_code=error.code,
-            active_producers=(),
-        )
+    except ApiError as refused:
+        error = refused.code
     return PartitionResponse(
         partition_index=index,
-        error_code=ErrorCode.none,
+        error_code=error,
         active_producers=tuple(
             ProducerState(
                 producer_id=ProducerId(producer.producer_id),

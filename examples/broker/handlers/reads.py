@@ -15,8 +15,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import Records, i32, i64
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.protocol.apis import NO_THROTTLE
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import NO_THROTTLE, RequestContext
 from examples.broker.replication.fetch_sessions import FetchSession, FetchSessions
 from examples.broker.replication.follower_request import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION
 from examples.broker.replication.replica_manager import ReplicaManager
@@ -27,6 +26,7 @@ from examples.broker.replication.requests import (
     PartitionFetch,
     PartitionFetched,
 )
+from examples.broker.storage.leader_epochs import UNKNOWN_EPOCH_END
 from examples.broker.storage.timestamps import (
     EARLIEST_LOCAL_TIMESTAMP,
     LATEST_TIERED_TIMESTAMP,
@@ -190,6 +190,7 @@ def _listed(
     index = requested.partition_index
     if version < _KNOWN_FROM.get(requested.timestamp, 0) or requested.timestamp < LATEST_TIERED_TIMESTAMP:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.unsupported_version)
+    found, code = None, ErrorCode.none
     try:
         partition = replicas.partitions.leader(TopicPartition(topic, index), requested.current_leader_epoch)
         found = partition.offset_for_timestamp(requested.timestamp, from_follower=replica_id >= 0)
@@ -198,12 +199,11 @@ def _listed(
         if code is ErrorCode.offset_not_available and version < KNOWS_OFFSET_NOT_AVAILABLE:
             # An older client does not know that this error is retriable (KIP-207).
             code = ErrorCode.leader_not_available
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
     if found is None:
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.none)
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
     return ListOffsetsPartitionResponse(
         partition_index=index,
-        error_code=ErrorCode.none,
+        error_code=code,
         timestamp=i64(found.timestamp),
         offset=i64(found.offset),
         leader_epoch=i32(found.leader_epoch),
@@ -211,15 +211,16 @@ def _listed(
 
 
 def _epoch_end(replicas: ReplicaManager, topic: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+    end, error = UNKNOWN_EPOCH_END, ErrorCode.none
     try:
         topic_partition = TopicPartition(topic, requested.partition)
         log = replicas.partitions.leader(topic_partition, requested.current_leader_epoch).log
         end = log.end_offset_for_epoch(requested.leader_epoch)
-    except ApiError as error:
-        return EpochEndOffset(partition=requested.partition, error_code=error.code)
+    except ApiError as refused:
+        error = refused.code
     return EpochEndOffset(
         partition=requested.partition,
-        error_code=ErrorCode.none,
+        error_code=error,
         leader_epoch=i32(end.epoch),
         end_offset=i64(end.end_offset),
     )

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import TopicImage
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import RequestContext
 
 logger = logging.getLogger(__name__)
 

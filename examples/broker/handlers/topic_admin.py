@@ -1,5 +1,6 @@
 """CreateTopics, DeleteTopics, CreatePartitions, ListPartitionReassignments and ElectLeaders."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
@@ -27,8 +28,7 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.configs import config_source
 from examples.broker.handlers.refusals import accepted_topics, error_code, error_message, repeated, repetition
 from examples.broker.metadata import PartitionState, TopicImage
-from examples.broker.protocol.apis import NO_THROTTLE
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import NO_THROTTLE, RequestContext
 from examples.broker.topic_partition import TopicPartition, by_topic
 
 
@@ -37,16 +37,11 @@ async def create_topics(
 ) -> CreateTopicsResponse:
     """Create the topics, or only validate them; answer when this broker knows them."""
     accepted, results = accepted_topics(request.topics, partial(_new_topic, admin.defaults))
-    if request.validate_only:
-        results |= admin.plan(accepted)
-    else:
-        results |= await admin.create(accepted, request.timeout.total_seconds())
+    timeout = request.timeout.total_seconds()
+    results |= await admin.create(accepted, timeout, validate_only=request.validate_only)
     return CreateTopicsResponse(
         throttle_time=NO_THROTTLE,
-        topics=tuple(
-            _refused(name, result) if isinstance(result, ApiError) else _created(result, admin.defaults)
-            for name, result in results.items()
-        ),
+        topics=tuple(_created(name, result, admin.defaults) for name, result in results.items()),
     )
 
 
@@ -76,10 +71,8 @@ async def create_partitions(
 ) -> CreatePartitionsResponse:
     """Add partitions to topics, or only validate; answer when this broker knows them."""
     accepted, results = accepted_topics(request.topics, _new_partitions)
-    if request.validate_only:
-        results |= admin.plan(accepted)
-    else:
-        results |= await admin.create(accepted, request.timeout.total_seconds())
+    timeout = request.timeout.total_seconds()
+    results |= await admin.create(accepted, timeout, validate_only=request.validate_only)
     return CreatePartitionsResponse(
         throttle_time=NO_THROTTLE,
         results=tuple(
@@ -109,23 +102,33 @@ async def elect_leaders(
 
     The error is INVALID_REQUEST for an unknown election type.
     """
+    requested, error = request.topic_partitions, ErrorCode.none
+    results: Mapping[TopicPartition, PartitionState | ApiError] = {}
     try:
         election = ElectionType(request.election_type)
     except ValueError:
-        return _response(ErrorCode.invalid_request, ())
-    requested = request.topic_partitions
-    topic_partitions = (
-        None
-        if requested is None
-        else [TopicPartition(entry.topic, index) for entry in requested for index in entry.partitions]
-    )
-    results = await admin.elect_leaders(election, topic_partitions, request.timeout.total_seconds())
-    return _response(
-        ErrorCode.none,
-        tuple(
+        error = ErrorCode.invalid_request
+    else:
+        topic_partitions = (
+            None
+            if requested is None
+            else [TopicPartition(entry.topic, index) for entry in requested for index in entry.partitions]
+        )
+        results = await admin.elect_leaders(election, topic_partitions, request.timeout.total_seconds())
+    return ElectLeadersResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error,
+        replica_election_results=tuple(
             ReplicaElectionResult(
                 topic=TopicName(topic),
-                partition_result=tuple(_partition_result(index, result) for index, result in elected),
+                partition_result=tuple(
+                    PartitionResult(
+                        partition_id=i32(index),
+                        error_code=error_code(result),
+                        error_message=error_message(result),
+                    )
+                    for index, result in elected
+                ),
             )
             for topic, elected in by_topic(results.items()).items()
         ),
@@ -157,15 +160,23 @@ def _new_topic(defaults: ClusterDefaults, topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _created(topic: TopicImage, defaults: ClusterDefaults) -> CreatableTopicResult:
+def _created(name: str, result: TopicImage | ApiError, defaults: ClusterDefaults) -> CreatableTopicResult:
+    if isinstance(result, ApiError):
+        return CreatableTopicResult(
+            name=TopicName(name),
+            topic_id=None,
+            error_code=result.code,
+            error_message=str(result),
+            configs=(),
+        )
     default_settings = topic_settings(defaults.topic_config)
     return CreatableTopicResult(
-        name=TopicName(topic.name),
-        topic_id=topic.topic_id,
-        error_code=error_code(topic),
-        error_message=error_message(topic),
-        num_partitions=i32(len(topic.partitions)),
-        replication_factor=i16(len(topic.partitions[0].replicas)),
+        name=TopicName(name),
+        topic_id=result.topic_id,
+        error_code=ErrorCode.none,
+        error_message=None,
+        num_partitions=i32(len(result.partitions)),
+        replication_factor=i16(len(result.partitions[0].replicas)),
         configs=tuple(
             CreatableTopicConfigs(
                 name=name,
@@ -174,18 +185,8 @@ def _created(topic: TopicImage, defaults: ClusterDefaults) -> CreatableTopicResu
                 config_source=i8(config_source(value, default_settings[name])),
                 is_sensitive=False,
             )
-            for name, value in topic_settings(topic.config).items()
+            for name, value in topic_settings(result.config).items()
         ),
-    )
-
-
-def _refused(name: str, error: ApiError) -> CreatableTopicResult:
-    return CreatableTopicResult(
-        name=TopicName(name),
-        topic_id=None,
-        error_code=error_code(error),
-        error_message=error_message(error),
-        configs=(),
     )
 
 
@@ -194,15 +195,3 @@ def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:
     if topic.assignments is not None:
         assignment = tuple(tuple(entry.broker_ids) for entry in topic.assignments)
     return NewPartitions(topic.name, topic.count, assignment)
-
-
-def _partition_result(index: int, result: PartitionState | ApiError) -> PartitionResult:
-    return PartitionResult(
-        partition_id=i32(index),
-        error_code=error_code(result),
-        error_message=error_message(result),
-    )
-
-
-def _response(error: ErrorCode, results: tuple[ReplicaElectionResult, ...]) -> ElectLeadersResponse:
-    return ElectLeadersResponse(throttle_time=NO_THROTTLE, error_code=error, replica_election_results=results)

@@ -14,8 +14,7 @@ from kio.static.primitive import TZAware, i16, i32, i64
 from examples.broker.controller.controller import Controller
 from examples.broker.errors import ApiError, ErrorCode, ProtocolError
 from examples.broker.handlers.refusals import check_not_internal, refused_transactions
-from examples.broker.protocol.apis import NO_THROTTLE
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import NO_THROTTLE, RequestContext
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import NO_ACKS, ProduceParams
 from examples.broker.storage.record_batch import RecordBatch
@@ -40,14 +39,21 @@ async def init_producer_id(
     A producer that has an id and asks for its next epoch (KIP-360) gets a new id, too. Kafka does the same
     for a producer without transactions, since nothing is fenced by its epochs.
     """
+    producer_id, epoch, error = NO_ID, NO_EPOCH, ErrorCode.none
     try:
         if request.transactional_id is not None:
             raise refused_transactions(context, request.transactional_id)
         if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH):
             raise ApiError(ErrorCode.invalid_request, "a producer epoch belongs to a producer id")
-        return _initialized(ErrorCode.none, controller.next_producer_id(), 0)
-    except ApiError as error:
-        return _initialized(error.code, NO_ID, NO_EPOCH)
+        producer_id, epoch = controller.next_producer_id(), 0
+    except ApiError as refused:
+        error = refused.code
+    return InitProducerIdResponse(
+        throttle_time=NO_THROTTLE,
+        error_code=error,
+        producer_id=ProducerId(producer_id),
+        producer_epoch=i16(epoch),
+    )
 
 
 async def produce(
@@ -131,36 +137,22 @@ async def delete_records(
     )
 
 
-def _initialized(error: ErrorCode, producer_id: int, epoch: int) -> InitProducerIdResponse:
-    return InitProducerIdResponse(
-        throttle_time=NO_THROTTLE,
-        error_code=error,
-        producer_id=ProducerId(producer_id),
-        producer_epoch=i16(epoch),
-    )
-
-
 def _produced(index: i32, produced: PartitionProduced) -> PartitionProduceResponse:
+    append_time = None
+    if produced.log_append_time != NO_TIMESTAMP:
+        # TZAware.parse refuses a time that is no whole second. What writes it does not.
+        append_time = cast(TZAware, _EPOCH + timedelta(milliseconds=produced.log_append_time))
     return PartitionProduceResponse(
         index=index,
         error_code=produced.error,
         base_offset=cast(i64, produced.base_offset),
-        log_append_time=_append_time(produced.log_append_time),
+        log_append_time=append_time,
         log_start_offset=cast(i64, produced.log_start_offset),
         record_errors=(),
     )
 
 
-def _append_time(wall_time: int) -> TZAware | None:
-    if wall_time == NO_TIMESTAMP:
-        return None
-    # TZAware.parse refuses a time that is no whole second. What writes it does not.
-    return cast(TZAware, _EPOCH + timedelta(milliseconds=wall_time))
-
-
 def _deleted(index: i32, deleted: PartitionDeleted) -> DeleteRecordsPartitionResult:
     return DeleteRecordsPartitionResult(
-        partition_index=index,
-        low_watermark=i64(deleted.low_watermark),
-        error_code=deleted.error,
+        partition_index=index, low_watermark=i64(deleted.low_watermark), error_code=deleted.error
     )

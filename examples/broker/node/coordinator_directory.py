@@ -9,7 +9,7 @@ from examples.broker.topic_partition import TopicPartition
 
 
 class OffsetsTopicDirectory:
-    """The ``CoordinatorDirectory`` of a broker. The first lookup creates the topic."""
+    """The lookup of a broker. The first lookup creates the topic."""
 
     def __init__(self, admin: ClusterAdmin, groups: GroupCoordinator) -> None:
         self._admin = admin

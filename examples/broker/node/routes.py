@@ -59,7 +59,7 @@ def routes(replicas: ReplicaManager, groups: GroupCoordinator, admin: ClusterAdm
         apis.INCREMENTAL_ALTER_CONFIGS: partial(incremental_alter_configs, admin),
         apis.ELECT_LEADERS: partial(elect_leaders, admin),
         apis.INIT_PRODUCER_ID: partial(init_producer_id, admin.controller),
-        apis.FIND_COORDINATOR: partial(find_coordinator, directory),
+        apis.FIND_COORDINATOR: partial(find_coordinator, directory.coordinator_of),
         apis.JOIN_GROUP: partial(join_group, groups),
         apis.SYNC_GROUP: partial(sync_group, groups),
         apis.HEARTBEAT: partial(heartbeat, groups),

@@ -95,6 +95,20 @@ class Api(Generic[RequestT, ResponseT]):
         return self.request.__version__
 
 
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """The header of a request: its API and version, and its client."""
+
+    api: Api[Any, Any]
+    version: int
+    correlation_id: int
+    client_id: str | None
+    client_host: str
+
+    def __str__(self) -> str:
+        return f"{self.api.name} v{self.version} from {self.client_id!r} at {self.client_host}"
+
+
 _served: dict[int, Api[Any, Any]] = {}
 APIS: Final[Mapping[int, Api[Any, Any]]] = _served
 """Every API declared below, by its key."""

@@ -8,6 +8,7 @@ A compact string may be no longer than other strings, as in Kafka: a group's nam
 to clients with older versions.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import Field, fields
 from functools import cache
@@ -63,38 +64,38 @@ def _skip_field(field: Field[Any], flexible: bool) -> Skip:
     skip = array_length_check(shape.type) if shape.is_entity else _skip_primitive(field, flexible)
     if shape.is_array:
         return _skip_array(skip, flexible)
-    return _skip_nullable(skip) if shape.is_entity and shape.is_nullable else skip
+    if shape.is_entity and shape.is_nullable:
+        # The byte before an entity says whether there is one.
+        return lambda frame, position: position + 1 if frame[position] > 127 else skip(frame, position + 1)
+    return skip
 
 
 def _skip_primitive(field: Field[Any], flexible: bool) -> Skip:
     kafka_type = field.metadata["kafka_type"]
     if size := _NUMBER_SIZES.get(kafka_type):
         return lambda _, position: position + size
-    if kafka_type == "string":
-        return _skip_compact_string if flexible else _skip_string
-    return _skip_compact_bytes if flexible else _skip_bytes
+    is_text = kafka_type == "string"
+    if flexible:
+        return _skip_compact(_LONGEST_TEXT if is_text else math.inf)
+    return _skip_sized(_INT16 if is_text else _INT32)
 
 
-def _skip_string(frame: bytes, position: int) -> int:
-    size: int = _INT16.unpack_from(frame, position)[0]
-    return position + 2 + max(size, 0)
+def _skip_sized(number: Struct) -> Skip:
+    def skip(frame: bytes, position: int) -> int:
+        size: int = number.unpack_from(frame, position)[0]
+        return position + number.size + max(size, 0)
+
+    return skip
 
 
-def _skip_bytes(frame: bytes, position: int) -> int:
-    size: int = _INT32.unpack_from(frame, position)[0]
-    return position + 4 + max(size, 0)
+def _skip_compact(longest: float) -> Skip:
+    def skip(frame: bytes, position: int) -> int:
+        size, position = _read_varint(frame, position)
+        if size - 1 > longest:
+            raise ValueError(f"a string of {size - 1} bytes, longer than {longest}")
+        return position + max(size - 1, 0)
 
-
-def _skip_compact_string(frame: bytes, position: int) -> int:
-    size, position = _read_varint(frame, position)
-    if size - 1 > _LONGEST_TEXT:
-        raise ValueError(f"a string of {size - 1} bytes, longer than {_LONGEST_TEXT}")
-    return position + max(size - 1, 0)
-
-
-def _skip_compact_bytes(frame: bytes, position: int) -> int:
-    size, position = _read_varint(frame, position)
-    return position + max(size - 1, 0)
+    return skip
 
 
 def _skip_array(skip_element: Skip, flexible: bool) -> Skip:
@@ -113,11 +114,6 @@ def _skip_array(skip_element: Skip, flexible: bool) -> Skip:
         return position
 
     return skip_array
-
-
-def _skip_nullable(skip_entity: Skip) -> Skip:
-    """Return a function that passes an entity after the byte that says whether there is one."""
-    return lambda frame, position: position + 1 if frame[position] > 127 else skip_entity(frame, position + 1)
 
 
 def _skip_tagged(known: dict[int, Skip]) -> Skip:

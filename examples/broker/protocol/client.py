@@ -67,7 +67,9 @@ class PeerConnection:
         self._correlation_id = (self._correlation_id + 1) % 2**31
         try:
             await self._stream.send(encode_request(api, self._correlation_id, self._client_id, request))
-            correlation_id, response = decode_response(api, await self._frame())
+            while (frame := self._received.take()) is None:
+                self._received.feed(await self._stream.receive())
+            correlation_id, response = decode_response(api, frame)
             if correlation_id != self._correlation_id:
                 raise ProtocolError(
                     f"the request had correlation id {self._correlation_id}, the response {correlation_id}"
@@ -77,8 +79,3 @@ class PeerConnection:
             await self.aclose()
             raise
         return response
-
-    async def _frame(self) -> bytes:
-        while (frame := self._received.take()) is None:
-            self._received.feed(await self._stream.receive())
-        return frame

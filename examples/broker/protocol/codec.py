@@ -6,7 +6,6 @@ the wire. Handlers, and code that sends requests to other brokers, see the newes
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from struct import Struct
 from struct import error as StructError
@@ -17,7 +16,7 @@ from kio.serial.errors import SerialError
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from examples.broker.errors import ProtocolError
-from examples.broker.protocol.apis import API_VERSIONS, APIS, Api, RequestT, ResponseT
+from examples.broker.protocol.apis import API_VERSIONS, APIS, Api, RequestContext, RequestT, ResponseT
 from examples.broker.protocol.array_lengths import array_length_check
 from examples.broker.protocol.versions import downgrade, request_class, response_class, upgrade
 
@@ -31,20 +30,6 @@ _SIZE_AND_REQUEST_START = Struct(">ihhih")  # with the length of the client id
 
 # The errors that kio, and the check before it, raise for invalid bytes.
 _UNREADABLE = (SerialError, ValueError, OverflowError, LookupError, StructError)
-
-
-@dataclass(frozen=True, slots=True)
-class RequestContext:
-    """The header of a request: its API and version, and its client."""
-
-    api: Api[Any, Any]
-    version: int
-    correlation_id: int
-    client_id: str | None
-    client_host: str
-
-    def __str__(self) -> str:
-        return f"{self.api.name} v{self.version} from {self.client_id!r} at {self.client_host}"
 
 
 def decode_request(frame: bytes, client_host: str) -> tuple[RequestContext, Any]:

@@ -22,12 +22,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from examples.broker.address import address
 from examples.broker.errors import ProtocolError
-from examples.broker.protocol.codec import (
-    SMALLEST_REQUEST,
-    RequestContext,
-    decode_request,
-    encode_response,
-)
+from examples.broker.protocol.apis import RequestContext
+from examples.broker.protocol.codec import SMALLEST_REQUEST, decode_request, encode_response
 from examples.broker.protocol.frames import FrameBuffer
 from examples.broker.protocol.gate import ALWAYS_RECEIVED, Gate, RequestMemory
 

@@ -27,18 +27,12 @@ class FieldShape:
 
 def shape_of(field: Field[Any]) -> FieldShape:
     """Return the shape of a field of kio's classes. Their annotations are types, not strings."""
-    annotation, is_nullable = _without_none(field.type)
-    if get_origin(annotation) is not tuple:
-        return FieldShape(annotation, False, is_nullable)
-    element, _ = get_args(annotation)
-    return FieldShape(element, True, is_nullable)
-
-
-def _without_none(annotation: Any) -> tuple[Any, bool]:
-    if get_origin(annotation) is not UnionType:
-        return annotation, False
-    (rest,) = (member for member in get_args(annotation) if member is not NoneType)
-    return rest, True
+    annotation: Any = field.type
+    is_nullable = get_origin(annotation) is UnionType
+    if is_nullable:
+        (annotation,) = (member for member in get_args(annotation) if member is not NoneType)
+    is_array = get_origin(annotation) is tuple
+    return FieldShape(get_args(annotation)[0] if is_array else annotation, is_array, is_nullable)
 
 
 @cache

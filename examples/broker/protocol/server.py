@@ -25,8 +25,7 @@ from kio.static.primitive import i16
 
 from examples.broker.address import address
 from examples.broker.errors import ErrorCode
-from examples.broker.protocol.apis import API_VERSIONS, APIS, NO_THROTTLE, PRODUCE, Api
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import API_VERSIONS, APIS, NO_THROTTLE, PRODUCE, Api, RequestContext
 from examples.broker.protocol.connection import Connection, ConnectionLimits, Handler
 from examples.broker.protocol.gate import Gate
 
@@ -73,7 +72,7 @@ class Server:
         self._stopped: Event | None = None
         # While it accepts, the sockets on which connections come.
         self._sockets: list[socket] = []
-        self._is_cut_off = False
+        self.is_cut_off = False
 
     def __repr__(self) -> str:
         return f"<Server at {address(self._host, self._port)} with {self.connection_count} connections>"
@@ -106,18 +105,14 @@ class Server:
             self._sockets.clear()
             self._stopped.set()
 
-    @property
-    def is_cut_off(self) -> bool:
-        return self._is_cut_off
-
     def cut_off(self) -> None:
         """Break all connections at once, and each new one, until ``reconnect``."""
-        self._is_cut_off = True
+        self.is_cut_off = True
         for connection in self._connections:
             connection.cut()
 
     def reconnect(self) -> None:
-        self._is_cut_off = False
+        self.is_cut_off = False
 
     def stop_accepting(self) -> None:
         """Accept no more connections.
@@ -152,7 +147,7 @@ class Server:
             await sleep(_ACCEPT_BACKOFF)
 
     async def _connect(self, stream: SocketStream) -> None:
-        if self._is_cut_off:
+        if self.is_cut_off:
             await aclose_forcefully(stream)
             return
         if len(self._connections) >= self._limits.max_connections:

@@ -10,8 +10,7 @@ from examples.broker.controller.controller import Controller
 from examples.broker.controller.metadata_cache import MetadataCache
 from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.metadata import BrokerRegistration, PartitionState
-from examples.broker.protocol.apis import METADATA
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import METADATA, RequestContext
 from examples.broker.topic_partition import TopicPartition
 
 CONTEXT = RequestContext(METADATA, METADATA.max_version, 1, "test", "127.0.0.1")

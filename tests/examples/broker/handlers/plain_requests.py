@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
-from examples.broker.protocol.apis import Api, RequestT, ResponseT
-from examples.broker.protocol.codec import RequestContext, decode_response, encode_response
+from examples.broker.protocol.apis import Api, RequestContext, RequestT, ResponseT
+from examples.broker.protocol.codec import decode_response, encode_response
 from tests.examples.broker.protocol.plain_messages import Plain, message, plain
 
 _SIZE = 4

@@ -142,15 +142,14 @@ async def fetched(groups: GroupCoordinator, group_id: str, indexes: list[int] | 
     return group
 
 
-class Directory:
-    async def coordinator_of(self, group_id: str) -> BrokerRegistration:
-        if group_id == ELSEWHERE:
-            raise ApiError(ErrorCode.coordinator_not_available, "nobody leads it")
-        return BrokerRegistration(2, "10.0.0.2", 9094)
+async def coordinator_of(group_id: str) -> BrokerRegistration:
+    if group_id == ELSEWHERE:
+        raise ApiError(ErrorCode.coordinator_not_available, "nobody leads it")
+    return BrokerRegistration(2, "10.0.0.2", 9094)
 
 
 async def coordinators(key_type: int, *keys: str) -> Plain:
-    handler = partial(find_coordinator, Directory())
+    handler = partial(find_coordinator, coordinator_of)
     answer = await ask(FIND_COORDINATOR, handler, key_type=key_type, coordinator_keys=keys)
     return answer["coordinators"]
 

@@ -23,8 +23,7 @@ from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
 from kio.schema.types import GroupId
 from kio.static.primitive import i32, i32Timedelta
 
-from examples.broker.protocol.apis import HEARTBEAT, Api
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import HEARTBEAT, Api, RequestContext
 from examples.broker.protocol.connection import Handler
 from examples.broker.protocol.frames import FrameBuffer
 from examples.broker.protocol.server import Server

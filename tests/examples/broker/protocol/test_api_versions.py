@@ -4,8 +4,7 @@ import pytest
 from kio.schema.api_versions.v4 import ApiVersionsRequest
 from kio.schema.errors import ErrorCode
 
-from examples.broker.protocol.apis import API_VERSIONS, APIS, PRODUCE
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import API_VERSIONS, APIS, PRODUCE, RequestContext
 from examples.broker.protocol.server import api_versions
 
 

@@ -10,9 +10,8 @@ from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
 
-from examples.broker.protocol.apis import HEARTBEAT
+from examples.broker.protocol.apis import HEARTBEAT, RequestContext
 from examples.broker.protocol.client import PeerConnection
-from examples.broker.protocol.codec import RequestContext
 from tests.examples.broker.protocol.server_and_client import ALIVE, LongPoll, answer_at_once, serving
 
 ASKED = HeartbeatRequest(group_id=GroupId("group"), generation_id=i32(1), member_id="member")

@@ -25,14 +25,9 @@ from examples.broker.protocol.apis import (
     METADATA,
     OFFSET_FETCH,
     Api,
-)
-from examples.broker.protocol.codec import (
     RequestContext,
-    decode_request,
-    decode_response,
-    encode_request,
-    encode_response,
 )
+from examples.broker.protocol.codec import decode_request, decode_response, encode_request, encode_response
 from examples.broker.protocol.versions import request_class
 from tests.examples.broker.protocol.wire_messages import (
     SERVED,

@@ -14,8 +14,7 @@ from kio.schema.sync_group.v5 import SyncGroupRequest, SyncGroupResponse
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
 
-from examples.broker.protocol.apis import API_VERSIONS, HEARTBEAT, SYNC_GROUP
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import API_VERSIONS, HEARTBEAT, SYNC_GROUP, RequestContext
 from examples.broker.protocol.connection import ConnectionLimits
 from examples.broker.protocol.gate import Gate
 from tests.examples.broker.protocol.server_and_client import (

@@ -7,7 +7,7 @@ from kio.schema.sync_group.v5 import SyncGroupRequest, SyncGroupResponse
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
 
-from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.apis import RequestContext
 from examples.broker.protocol.connection import ConnectionLimits
 from examples.broker.protocol.gate import Gate
 from purgatory.testing import VirtualTimeLoop
