@@ -134,15 +134,9 @@ def _check(resource: _Resource) -> None:
     """Raise ApiError unless the resource is a topic whose configuration can be altered."""
     # Annotated as int, since mypy knows that kio's phantom type never equals a member of an enum.
     resource_type: int = resource.resource_type
-    if resource_type == ResourceType.BROKER:
-        raise ApiError(
-            ErrorCode.invalid_request,
-            "the configuration of a broker is read-only; start the brokers with other options",
-        )
     if resource_type != ResourceType.TOPIC:
-        raise ApiError(
-            ErrorCode.invalid_request, f"topics (2) can be altered, resources of type {resource_type} cannot"
-        )
+        fault = f"topics (2) can be altered while brokers run, type {resource_type} cannot"
+        raise ApiError(ErrorCode.invalid_request, fault)
     check_name(resource.resource_name)
     check_not_internal(resource.resource_name)
 
