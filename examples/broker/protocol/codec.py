@@ -35,11 +35,11 @@ _UNREADABLE = (SerialError, ValueError, OverflowError, LookupError, StructError)
 def decode_request(frame: bytes, client_host: str) -> tuple[RequestContext, Any]:
     """Return a request in the newest version of its API. Raises ProtocolError when it cannot be answered.
 
+    The frame has at least ``SMALLEST_REQUEST`` bytes.
+
     An ApiVersions request of an unknown version is not decoded, and returned as None. The answer, in version
     0, is the list of the APIs that are served (KIP-511).
     """
-    if len(frame) < SMALLEST_REQUEST:
-        raise ProtocolError(f"a request of {len(frame)} bytes has no header")
     key, version, correlation_id = _REQUEST_START.unpack_from(frame)
     api = APIS.get(key)
     if api is None:

@@ -3,7 +3,6 @@
 import io
 import struct
 from contextlib import suppress
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,15 +12,14 @@ from kio.schema.metadata.v0.request import MetadataRequest as MetadataRequestV0
 from kio.schema.metadata.v13.request import MetadataRequest
 from kio.schema.offset_fetch.v6.request import OffsetFetchRequest as OffsetFetchRequestV6
 from kio.schema.produce.v3.request import ProduceRequest as ProduceRequestV3
-from kio.schema.types import GroupId
 from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import i32, i32Timedelta
 
 from examples.broker.errors import ProtocolError
 from examples.broker.protocol.apis import Api
 from examples.broker.protocol.array_lengths import array_length_check
 from examples.broker.protocol.codec import decode_request
 from examples.broker.protocol.versions import request_class
+from tests.examples.broker.protocol.plain_messages import message
 from tests.examples.broker.protocol.wire_messages import SERVED, emptied, filled, named, request_frame
 
 HUGE = b"\xff\xff\xff\xff\x0f"  # 2**32 - 1 as a varint
@@ -67,9 +65,8 @@ def test_an_array_longer_than_the_rest_of_the_request_is_refused(request_type: A
 
 def test_a_compact_string_has_the_same_limit_as_other_strings() -> None:
     def checked(size: int) -> bool:
-        request = HeartbeatRequest(group_id=GroupId("g" * size), generation_id=i32(1), member_id="")
         buffer = io.BytesIO()
-        entity_writer(HeartbeatRequest)(buffer, request)
+        entity_writer(HeartbeatRequest)(buffer, message(HeartbeatRequest, {"group_id": "g" * size}))
         return array_length_check(HeartbeatRequest)(buffer.getvalue(), 0) == buffer.tell()
 
     assert checked(2**15 - 1)
@@ -78,15 +75,8 @@ def test_a_compact_string_has_the_same_limit_as_other_strings() -> None:
 
 
 def test_a_tagged_field_must_have_its_stated_size() -> None:
-    no_topics = FetchRequest(
-        max_wait=i32Timedelta.parse(timedelta(0)),
-        min_bytes=i32(1),
-        topics=(),
-        forgotten_topics_data=(),
-        cluster_id="cluster",
-    )
     buffer = io.BytesIO()
-    entity_writer(FetchRequest)(buffer, no_topics)
+    entity_writer(FetchRequest)(buffer, message(FetchRequest, {"cluster_id": "cluster"}))
     frame = buffer.getvalue()
     check = array_length_check(FetchRequest)
     assert check(frame, 0) == len(frame)
