@@ -1,6 +1,5 @@
 """Metadata, DescribeCluster and DescribeTopicPartitions: requests and responses."""
 
-from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -10,11 +9,8 @@ from examples.broker.controller.new_topic import NewTopic
 from examples.broker.controller.settings import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.handlers.cluster_metadata import (
     MOST_PARTITIONS,
-    describe_cluster,
-    describe_topic_partitions,
-    metadata,
 )
-from examples.broker.protocol.apis import DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, METADATA
+from examples.broker.protocol import apis
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import ControlledCluster
 from tests.examples.broker.handlers.plain_requests import ask
@@ -31,8 +27,7 @@ async def known(
         {"topic_id": name, "name": None} if isinstance(name, UUID) else {"topic_id": None, "name": name}
         for name in names
     ]
-    handler = partial(metadata, cluster.admins[broker])
-    return await ask(METADATA, handler, topics=topics, allow_auto_topic_creation=create)
+    return await ask(cluster.admins[broker], apis.METADATA, topics=topics, allow_auto_topic_creation=create)
 
 
 async def topic(cluster: ControlledCluster, name: str | UUID, *, create: bool = False) -> Plain:
@@ -63,8 +58,8 @@ async def test_a_partition_tells_its_replicas_and_has_an_error_while_nobody_lead
     assert answer["controller_id"] == 1
     (found,) = answer["topics"]
     described = await ask(
-        DESCRIBE_TOPIC_PARTITIONS,
-        partial(describe_topic_partitions, brokers.admins[0]),
+        brokers.admins[0],
+        apis.DESCRIBE_TOPIC_PARTITIONS,
         topics=[{"name": "events"}],
         response_partition_limit=10,
     )
@@ -81,7 +76,7 @@ async def test_a_partition_tells_its_replicas_and_has_an_error_while_nobody_lead
 
 async def test_all_topics_are_listed_when_none_is_named(brokers: ControlledCluster) -> None:
     await brokers.admins[0].create([NewTopic("a"), NewTopic(OFFSETS_TOPIC)], 5)
-    answer = await ask(METADATA, partial(metadata, brokers.admins[0]), topics=None)
+    answer = await ask(brokers.admins[0], apis.METADATA, topics=None)
     assert {topic["name"]: topic["is_internal"] for topic in answer["topics"]} == {
         "a": False,
         OFFSETS_TOPIC: True,
@@ -119,7 +114,7 @@ async def test_an_unknown_topic_is_created_if_the_client_and_the_cluster_allow_i
 async def test_describing_the_cluster_lists_its_live_brokers(brokers: ControlledCluster, broker: int) -> None:
     brokers.controller.fence(2)
     await brokers.settle()
-    answer = await ask(DESCRIBE_CLUSTER, partial(describe_cluster, brokers.admins[broker]), endpoint_type=1)
+    answer = await ask(brokers.admins[broker], apis.DESCRIBE_CLUSTER, endpoint_type=1)
     assert [(entry["broker_id"], entry["port"]) for entry in answer["brokers"]] == [(0, 9092), (1, 9093)]
     assert answer["cluster_id"] == brokers.controller.cluster_id
     assert answer["controller_id"] == (broker if broker < 2 else 0)
@@ -132,8 +127,7 @@ async def test_describing_the_cluster_lists_its_live_brokers(brokers: Controlled
 async def test_controllers_cannot_be_described(
     brokers: ControlledCluster, endpoint_type: int, error: str
 ) -> None:
-    handler = partial(describe_cluster, brokers.admins[0])
-    answer = await ask(DESCRIBE_CLUSTER, handler, endpoint_type=endpoint_type)
+    answer = await ask(brokers.admins[0], apis.DESCRIBE_CLUSTER, endpoint_type=endpoint_type)
     assert (answer["error_code"], answer["brokers"]) == (error, [])
 
 
@@ -142,8 +136,8 @@ async def page(
 ) -> tuple[dict[str, list[int]], tuple[str, int] | None]:
     """Return the partitions of each topic in one response, and its cursor."""
     answer = await ask(
-        DESCRIBE_TOPIC_PARTITIONS,
-        partial(describe_topic_partitions, cluster.admins[0]),
+        cluster.admins[0],
+        apis.DESCRIBE_TOPIC_PARTITIONS,
         topics=[{"name": name} for name in names],
         response_partition_limit=limit,
         cursor=cursor and {"topic_name": cursor[0], "partition_index": cursor[1]},
@@ -159,9 +153,10 @@ async def page(
 async def test_all_topics_are_described_in_order_when_none_is_named(brokers: ControlledCluster) -> None:
     await brokers.admins[0].create([NewTopic("b"), NewTopic("a", 2), NewTopic(OFFSETS_TOPIC)], 5)
     assert await page(brokers) == ({OFFSETS_TOPIC: [0], "a": [0, 1], "b": [0]}, None)
-    handler = partial(describe_topic_partitions, brokers.admins[0])
     topics = [{"name": name} for name in ("missing", "a", "a", "a b")]
-    answer = await ask(DESCRIBE_TOPIC_PARTITIONS, handler, topics=topics, response_partition_limit=10)
+    answer = await ask(
+        brokers.admins[0], apis.DESCRIBE_TOPIC_PARTITIONS, topics=topics, response_partition_limit=10
+    )
     assert {topic["name"]: topic["error_code"] for topic in answer["topics"]} == {
         "a": "none",
         "a b": "invalid_topic_exception",

@@ -1,17 +1,16 @@
 """DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: requests and responses."""
 
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Final
 
 import pytest
 
 from examples.broker.controller.new_topic import NewTopic
 from examples.broker.controller.settings import FIXED, OFFSETS_TOPIC, ClusterDefaults
-from examples.broker.handlers.alter_configs import Operation, alter_configs, incremental_alter_configs
-from examples.broker.handlers.configs import ResourceType, describe_configs
+from examples.broker.handlers.alter_configs import Operation
+from examples.broker.handlers.configs import ResourceType
 from examples.broker.metadata import TopicConfig
-from examples.broker.protocol.apis import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from examples.broker.protocol import apis
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import ControlledCluster
 from tests.examples.broker.handlers.plain_requests import ask
@@ -38,7 +37,7 @@ def config(cluster: ControlledCluster, topic: str = "events") -> TopicConfig:
 
 async def describe(cluster: ControlledCluster, kind: int, name: str, keys: list[str] | None = None) -> Plain:
     asked = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
-    answer = await ask(DESCRIBE_CONFIGS, partial(describe_configs, cluster.admins[1]), resources=[asked])
+    answer = await ask(cluster.admins[1], apis.DESCRIBE_CONFIGS, resources=[asked])
     (result,) = answer["results"]
     assert (result["resource_type"], result["resource_name"]) == (kind, name)
     return result
@@ -59,8 +58,8 @@ async def replace(
     configs = [{"name": key, "value": value} for key, value in settings]
     resource = {"resource_type": kind, "resource_name": name, "configs": configs}
     answer = await ask(
-        ALTER_CONFIGS,
-        partial(alter_configs, cluster.admins[0]),
+        cluster.admins[0],
+        apis.ALTER_CONFIGS,
         resources=[resource],
         validate_only=validate_only,
     )
@@ -79,8 +78,8 @@ def changing(*operations: tuple[str, int, str | None], name: str = "events", kin
 
 async def change(cluster: ControlledCluster, *resources: Plain, validate_only: bool = False) -> list[str]:
     answer = await ask(
-        INCREMENTAL_ALTER_CONFIGS,
-        partial(incremental_alter_configs, cluster.admins[0]),
+        cluster.admins[0],
+        apis.INCREMENTAL_ALTER_CONFIGS,
         resources=resources,
         validate_only=validate_only,
     )

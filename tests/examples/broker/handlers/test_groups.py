@@ -2,48 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 import pytest
 
-from examples.broker.controller.metadata_cache import MetadataCache
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
-from examples.broker.handlers.group_admin import delete_groups, describe_groups, list_groups
 from examples.broker.handlers.group_membership import (
     find_coordinator,
-    heartbeat,
-    join_group,
-    leave_group,
-    sync_group,
 )
-from examples.broker.handlers.group_offsets import offset_commit, offset_delete, offset_fetch
-from examples.broker.metadata import BrokerRegistration, PartitionState
-from examples.broker.protocol.apis import (
-    DELETE_GROUPS,
-    DESCRIBE_GROUPS,
-    FIND_COORDINATOR,
-    HEARTBEAT,
-    JOIN_GROUP,
-    LEAVE_GROUP,
-    LIST_GROUPS,
-    OFFSET_COMMIT,
-    OFFSET_DELETE,
-    OFFSET_FETCH,
-    SYNC_GROUP,
-)
+from examples.broker.metadata import BrokerRegistration
+from examples.broker.protocol import apis
+from examples.broker.protocol.apis import RequestContext
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.group.group_client import MemoryLog, lead
 from tests.examples.broker.handlers.plain_requests import ask
-from tests.examples.broker.leader_broker import image_of
-from tests.examples.broker.protocol.plain_messages import Plain
+from tests.examples.broker.protocol.plain_messages import Plain, message, plain
 
 READERS, ELSEWHERE = "readers", "led elsewhere"
-# The topic has two partitions.
-CACHE: Final = MetadataCache(0)
-CACHE.update(replace(image_of([PartitionState((0,), (0,), leader=0)] * 2), version=1))
 
 
 @pytest.fixture
@@ -75,13 +51,13 @@ async def join(
         "protocol_type": "consumer",
         "protocols": [{"name": "range", "metadata": b"subscription"}],
     }
-    return await ask(JOIN_GROUP, partial(join_group, groups), version=version, **asked | values)
+    return await ask(groups, apis.JOIN_GROUP, version=version, **asked | values)
 
 
 async def sync(groups: GroupCoordinator, joined: Plain) -> Plain:
     return await ask(
-        SYNC_GROUP,
-        partial(sync_group, groups),
+        groups,
+        apis.SYNC_GROUP,
         group_id=READERS,
         generation_id=joined["generation_id"],
         member_id=joined["member_id"],
@@ -100,14 +76,13 @@ async def stable(groups: GroupCoordinator) -> Plain:
 
 
 async def beat(groups: GroupCoordinator, member_id: str, group_id: str = READERS) -> str:
-    handler = partial(heartbeat, groups)
-    answer = await ask(HEARTBEAT, handler, group_id=group_id, generation_id=1, member_id=member_id)
+    answer = await ask(groups, apis.HEARTBEAT, group_id=group_id, generation_id=1, member_id=member_id)
     return str(answer["error_code"])
 
 
 async def leave(groups: GroupCoordinator, *member_ids: str, group_id: str = READERS) -> Plain:
     members = [{"member_id": member_id} for member_id in member_ids]
-    return await ask(LEAVE_GROUP, partial(leave_group, groups), group_id=group_id, members=members)
+    return await ask(groups, apis.LEAVE_GROUP, group_id=group_id, members=members)
 
 
 async def commit(
@@ -118,8 +93,8 @@ async def commit(
         {"partition_index": index, "committed_offset": offset} for index, offset in enumerate(offsets)
     ]
     answer = await ask(
-        OFFSET_COMMIT,
-        partial(offset_commit, groups, CACHE),
+        groups,
+        apis.OFFSET_COMMIT,
         version=version,
         group_id=READERS,
         generation_id_or_member_epoch=generation_id,
@@ -131,14 +106,13 @@ async def commit(
 
 async def delete_offsets(groups: GroupCoordinator, *indexes: int, group_id: str = READERS) -> Plain:
     topics = [{"name": "events", "partitions": [{"partition_index": index} for index in indexes]}]
-    handler = partial(offset_delete, groups, CACHE)
-    return await ask(OFFSET_DELETE, handler, group_id=group_id, topics=topics)
+    return await ask(groups, apis.OFFSET_DELETE, group_id=group_id, topics=topics)
 
 
 async def fetched(groups: GroupCoordinator, group_id: str, indexes: list[int] | None) -> Plain:
     topics = None if indexes is None else [{"name": "events", "partition_indexes": indexes}]
     asked = [{"group_id": group_id, "topics": topics}]
-    (group,) = (await ask(OFFSET_FETCH, partial(offset_fetch, groups), groups=asked))["groups"]
+    (group,) = (await ask(groups, apis.OFFSET_FETCH, groups=asked))["groups"]
     return group
 
 
@@ -149,9 +123,10 @@ async def coordinator_of(group_id: str) -> BrokerRegistration:
 
 
 async def coordinators(key_type: int, *keys: str) -> Plain:
-    handler = partial(find_coordinator, coordinator_of)
-    answer = await ask(FIND_COORDINATOR, handler, key_type=key_type, coordinator_keys=keys)
-    return answer["coordinators"]
+    context = RequestContext(apis.FIND_COORDINATOR, 6, 1, "reader", "10.0.0.1")
+    values = {"key_type": key_type, "coordinator_keys": keys}
+    request = message(apis.FIND_COORDINATOR.request, values)
+    return plain(await find_coordinator(coordinator_of, context, request))["coordinators"]
 
 
 async def test_each_group_gets_its_coordinator_or_an_error() -> None:
@@ -220,16 +195,15 @@ async def test_without_a_rebalance_timeout_the_session_timeout_counts(
 async def test_a_member_that_syncs_has_to_name_its_protocol(groups: GroupCoordinator) -> None:
     joined = await stable(groups)
     asked = {"group_id": READERS, "generation_id": 1, "member_id": joined["member_id"]}
-    handler = partial(sync_group, groups)
-    answers = [await ask(SYNC_GROUP, handler, version=version, **asked) for version in (4, 5)]
+    answers = [await ask(groups, apis.SYNC_GROUP, version=version, **asked) for version in (4, 5)]
     assert [answer["error_code"] for answer in answers] == ["none", "inconsistent_group_protocol"]
 
 
 REFUSED: Final[Mapping[str, Callable[[GroupCoordinator], Coroutine[Any, Any, Plain]]]] = {
     "join": lambda groups: join(groups, group_id=ELSEWHERE),
     "sync": lambda groups: ask(
-        SYNC_GROUP,
-        partial(sync_group, groups),
+        groups,
+        apis.SYNC_GROUP,
         group_id=ELSEWHERE,
         protocol_type="consumer",
         protocol_name="range",
@@ -289,7 +263,7 @@ async def test_the_deletion_of_each_offset_is_answered(groups: GroupCoordinator)
 
 async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator) -> None:
     joined = await stable(groups)
-    answer = await ask(DESCRIBE_GROUPS, partial(describe_groups, groups), groups=[READERS, ELSEWHERE])
+    answer = await ask(groups, apis.DESCRIBE_GROUPS, groups=[READERS, ELSEWHERE])
     readers, elsewhere = answer["groups"]
     assert (readers["error_code"], readers["group_state"]) == ("none", "Stable")
     assert (readers["protocol_type"], readers["protocol_data"]) == ("consumer", "range")
@@ -306,7 +280,7 @@ async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator)
     assert (elsewhere["error_code"], elsewhere["group_state"]) == ("not_coordinator", "")
 
     async def listed(*states: str) -> tuple[str, list[tuple[str, str, str]]]:
-        answer = await ask(LIST_GROUPS, partial(list_groups, groups), states_filter=states)
+        answer = await ask(groups, apis.LIST_GROUPS, states_filter=states)
         fields = ("group_id", "group_state", "protocol_type")
         return answer["error_code"], [tuple(group[field] for field in fields) for group in answer["groups"]]
 
@@ -316,7 +290,7 @@ async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator)
     assert await listed() == ("coordinator_load_in_progress", [])
 
     async def deleted() -> list[str]:
-        answer = await ask(DELETE_GROUPS, partial(delete_groups, groups), groups_names=[READERS, READERS])
+        answer = await ask(groups, apis.DELETE_GROUPS, groups_names=[READERS, READERS])
         return [result["error_code"] for result in answer["results"]]
 
     assert await deleted() == ["non_empty_group"]

@@ -1,11 +1,8 @@
 """DescribeLogDirs and DescribeProducers: requests and responses."""
 
-from functools import partial
-
 import pytest
 
-from examples.broker.handlers.logs import describe_log_dirs, describe_producers
-from examples.broker.protocol.apis import DESCRIBE_LOG_DIRS, DESCRIBE_PRODUCERS
+from examples.broker.protocol import apis
 from examples.broker.replication.requests import LEADER_ACK, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
 from tests.examples.broker.handlers.plain_requests import ask
@@ -20,7 +17,7 @@ async def log_dir(cluster: Cluster, asked: dict[str, list[int]] | None) -> Plain
     topics = None
     if asked is not None:
         topics = [{"topic": topic, "partitions": indexes} for topic, indexes in asked.items()]
-    answer = await ask(DESCRIBE_LOG_DIRS, partial(describe_log_dirs, cluster.broker), topics=topics)
+    answer = await ask(cluster.broker, apis.DESCRIBE_LOG_DIRS, topics=topics)
     (result,) = answer["results"]
     assert answer["error_code"] == result["error_code"] == "none"
     return result
@@ -53,7 +50,7 @@ async def test_the_replicas_in_memory_have_their_sizes(cluster: Cluster) -> None
 
 async def producers(cluster: Cluster, index: int = 0) -> tuple[str, set[tuple[int, int, int, int]]]:
     topics = [{"name": "events", "partition_indexes": [index]}]
-    answer = await ask(DESCRIBE_PRODUCERS, partial(describe_producers, cluster.broker), topics=topics)
+    answer = await ask(cluster.broker, apis.DESCRIBE_PRODUCERS, topics=topics)
     ((partition,),) = [topic["partitions"] for topic in answer["topics"] if topic["name"] == "events"]
     known = partition["active_producers"]
     assert partition["partition_index"] == index

@@ -1,7 +1,6 @@
 """Fetch, ListOffsets and OffsetForLeaderEpoch: requests and responses."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 import pytest
@@ -10,8 +9,8 @@ from kio.schema.fetch.v12.request import ForgottenTopic
 from kio.schema.fetch.v12.response import EpochEndOffset
 from kio.static.primitive import i32, i64
 
-from examples.broker.handlers.reads import list_offsets, offset_for_leader_epoch
-from examples.broker.protocol.apis import FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
+from examples.broker.protocol import apis
+from examples.broker.protocol.apis import FETCH, LIST_OFFSETS
 from examples.broker.replication.requests import LEADER_ACK, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
 from purgatory.testing import VirtualTimeLoop
@@ -41,8 +40,8 @@ async def offset(
 ) -> tuple[str, int, int, int]:
     asked = {"partition_index": index, "current_leader_epoch": epoch, "timestamp": timestamp}
     answer = await ask(
-        LIST_OFFSETS,
-        partial(list_offsets, cluster.broker),
+        cluster.broker,
+        apis.LIST_OFFSETS,
         version=version,
         replica_id=replica_id,
         topics=[{"name": "events", "partitions": [asked]}],
@@ -55,8 +54,8 @@ async def offset(
 async def epoch_end(cluster: Cluster, leader_epoch: int, *, current: int = -1) -> tuple[str, int, int]:
     asked = {"partition": 0, "current_leader_epoch": current, "leader_epoch": leader_epoch}
     answer = await ask(
-        OFFSET_FOR_LEADER_EPOCH,
-        partial(offset_for_leader_epoch, cluster.broker),
+        cluster.broker,
+        apis.OFFSET_FOR_LEADER_EPOCH,
         topics=[{"topic": "events", "partitions": [asked]}],
     )
     ((found,),) = [topic["partitions"] for topic in answer["topics"] if topic["topic"] == "events"]

@@ -1,28 +1,14 @@
 """Requests that create, enlarge and delete topics, and elect leaders."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final
 
 import pytest
 
 from examples.broker.controller.new_topic import MAX_PARTITIONS, NewTopic
 from examples.broker.controller.settings import OFFSETS_TOPIC
-from examples.broker.handlers.topic_admin import (
-    create_partitions,
-    create_topics,
-    delete_topics,
-    elect_leaders,
-    list_partition_reassignments,
-)
 from examples.broker.metadata import TopicConfig
-from examples.broker.protocol.apis import (
-    CREATE_PARTITIONS,
-    CREATE_TOPICS,
-    DELETE_TOPICS,
-    ELECT_LEADERS,
-    LIST_PARTITION_REASSIGNMENTS,
-)
+from examples.broker.protocol import apis
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import ControlledCluster
@@ -51,16 +37,18 @@ def topic(
 
 
 async def create(cluster: ControlledCluster, *topics: Plain, validate_only: bool = False) -> dict[str, Plain]:
-    handler = partial(create_topics, cluster.admins[0])
     answer = await ask(
-        CREATE_TOPICS, handler, topics=topics, timeout=THREE_SECONDS, validate_only=validate_only
+        cluster.admins[0],
+        apis.CREATE_TOPICS,
+        topics=topics,
+        timeout=THREE_SECONDS,
+        validate_only=validate_only,
     )
     return {result["name"]: result for result in answer["topics"]}
 
 
 async def delete(cluster: ControlledCluster, *names: str) -> dict[str, str]:
-    handler = partial(delete_topics, cluster.admins[0])
-    answer = await ask(DELETE_TOPICS, handler, topic_names=names, timeout=THREE_SECONDS)
+    answer = await ask(cluster.admins[0], apis.DELETE_TOPICS, topic_names=names, timeout=THREE_SECONDS)
     return errors({result["name"]: result for result in answer["responses"]})
 
 
@@ -72,19 +60,21 @@ async def add(
         {"name": name, "count": total, "assignments": [{"broker_ids": [1]}] if total == 2 else None}
         for name, total in totals
     ]
-    handler = partial(create_partitions, cluster.admins[0])
     answer = await ask(
-        CREATE_PARTITIONS, handler, topics=topics, timeout=THREE_SECONDS, validate_only=validate_only
+        cluster.admins[0],
+        apis.CREATE_PARTITIONS,
+        topics=topics,
+        timeout=THREE_SECONDS,
+        validate_only=validate_only,
     )
     return errors({result["name"]: result for result in answer["results"]})
 
 
 async def elect(cluster: ControlledCluster, election: int, asked: dict[str, list[int]] | None) -> Plain:
     partitions = asked and [{"topic": name, "partitions": indexes} for name, indexes in asked.items()]
-    handler = partial(elect_leaders, cluster.admins[2])
     return await ask(
-        ELECT_LEADERS,
-        handler,
+        cluster.admins[2],
+        apis.ELECT_LEADERS,
         election_type=election,
         topic_partitions=partitions,
         timeout=THREE_SECONDS,
@@ -213,8 +203,7 @@ async def test_each_topic_gets_its_partitions_or_its_error_and_validation_adds_n
 
 
 async def test_no_partition_is_being_reassigned(brokers: ControlledCluster) -> None:
-    handler = partial(list_partition_reassignments, brokers.admins[0])
-    answer = await ask(LIST_PARTITION_REASSIGNMENTS, handler, topics=None)
+    answer = await ask(brokers.admins[0], apis.LIST_PARTITION_REASSIGNMENTS, topics=None)
     assert (answer["error_code"], answer["topics"]) == ("none", [])
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 
 import pytest
 from kio.records.readers import read_batch
@@ -10,9 +9,9 @@ from kio.schema.errors import ErrorCode
 
 from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ProtocolError
-from examples.broker.handlers.writes import delete_records, init_producer_id
 from examples.broker.metadata import LOG_APPEND_TIME, PartitionState
-from examples.broker.protocol.apis import DELETE_RECORDS, FETCH, INIT_PRODUCER_ID, PRODUCE
+from examples.broker.protocol import apis
+from examples.broker.protocol.apis import FETCH, PRODUCE
 from examples.broker.replication import replica_manager
 from examples.broker.replication.requests import LEADER_ACK, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
@@ -34,8 +33,8 @@ async def delete(
 ) -> list[tuple[int, int, str]]:
     asked = [{"partition_index": index, "offset": offset} for index, offset in offsets.items()]
     answer = await ask(
-        DELETE_RECORDS,
-        partial(delete_records, cluster.broker),
+        cluster.broker,
+        apis.DELETE_RECORDS,
         timeout=timeout * 1000,
         topics=[{"name": topic, "partitions": asked}],
     )
@@ -47,9 +46,8 @@ async def delete(
 
 
 async def test_each_producer_gets_an_id_of_its_own_in_epoch_0(brokers: ControlledCluster) -> None:
-    handler = partial(init_producer_id, brokers.controller)
     known = {"producer_id": 0, "producer_epoch": 0}
-    answers = [await ask(INIT_PRODUCER_ID, handler, **asked) for asked in ({}, {}, known)]
+    answers = [await ask(brokers.admins[0], apis.INIT_PRODUCER_ID, **asked) for asked in ({}, {}, known)]
     assert [(answer["error_code"], answer["producer_epoch"]) for answer in answers] == [("none", 0)] * 3
     assert len({answer["producer_id"] for answer in answers}) == 3
 
@@ -66,7 +64,7 @@ async def test_each_producer_gets_an_id_of_its_own_in_epoch_0(brokers: Controlle
 async def test_an_incomplete_producer_id_is_refused_and_a_transaction_with_a_line_in_the_log(
     brokers: ControlledCluster, caplog: pytest.LogCaptureFixture, asked: dict[str, Plain], error: str
 ) -> None:
-    answer = await ask(INIT_PRODUCER_ID, partial(init_producer_id, brokers.controller), **asked)
+    answer = await ask(brokers.admins[0], apis.INIT_PRODUCER_ID, **asked)
     assert answer["error_code"] == error
     assert (answer["producer_id"], answer["producer_epoch"]) == (-1, -1)
     line = f"serves no transactions: produce without transactional.id {asked.get('transactional_id')!r}"
