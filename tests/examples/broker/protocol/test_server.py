@@ -1,4 +1,4 @@
-"""The server: its limit of connections, and its end."""
+"""The server: its limit of connections, its end, and the versions that it advertises."""
 
 import asyncio
 import errno
@@ -8,10 +8,12 @@ import socket
 import pytest
 from anyio import CancelScope, connect_tcp, create_task_group, fail_after
 
-from examples.broker.protocol.apis import HEARTBEAT
+from examples.broker.errors import ErrorCode
+from examples.broker.protocol.apis import API_VERSIONS, APIS, HEARTBEAT, PRODUCE, RequestContext
 from examples.broker.protocol.connection import ConnectionLimits
 from examples.broker.protocol.gate import Gate
-from examples.broker.protocol.server import Server
+from examples.broker.protocol.server import Server, api_versions
+from tests.examples.broker.protocol.plain_messages import message
 from tests.examples.broker.protocol.server_and_client import (
     PATIENCE,
     LongPoll,
@@ -123,13 +125,6 @@ async def test_cancelling_closes_everything_at_once() -> None:
                 tasks.cancel_scope.cancel()
                 assert await client.closed() == b""
     assert (poll.cancelled, server.connection_count) == (1, 0)
-
-
-async def test_a_server_that_was_cancelled_can_be_stopped() -> None:
-    server = Server({HEARTBEAT.key: answer_at_once})
-    async with create_task_group() as tasks:
-        await tasks.start(server.serve)
-        tasks.cancel_scope.cancel()
     with fail_after(PATIENCE):
         await server.stop(PATIENCE)
 
@@ -150,3 +145,21 @@ async def test_accepting_is_retried_after_a_failure(
         await client.send(heartbeat(1))
         assert await client.correlation_id() == 1
     assert "Too many open files" in caplog.text
+
+
+async def test_all_served_versions_are_advertised_and_older_ones_of_produce() -> None:
+    context = RequestContext(API_VERSIONS, 4, 1, None, "here")
+    response = await api_versions(APIS.values(), context, None)
+    advertised = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+    served = {api.key: (api.min_version, api.max_version) for api in APIS.values()}
+    assert advertised == served | {PRODUCE.key: (0, PRODUCE.max_version)}
+
+
+@pytest.mark.parametrize(("name", "version"), [("a b", "1"), ("", "1"), ("-a", "1"), ("good", "")])
+async def test_a_client_has_a_name_and_a_version(name: str, version: str) -> None:
+    values = {"client_software_name": name, "client_software_version": version}
+    errors = [
+        (await api_versions(APIS.values(), context, message(API_VERSIONS.request, values))).error_code
+        for context in (RequestContext(API_VERSIONS, known, 1, None, "here") for known in (2, 4))
+    ]
+    assert errors == [ErrorCode.none, ErrorCode.invalid_request]
