@@ -198,14 +198,6 @@ def test_a_fenced_broker_does_not_join_nor_anybody_in_an_unknown_partition(event
         events.alter_partition(0, ZERO, FRESH)
 
 
-async def test_an_existing_later_image_is_returned_at_once(virtual_time: VirtualTimeLoop) -> None:
-    async with Controller.running(ClusterDefaults()) as controller:
-        assert await controller.image_after(-1) == MetadataImage()
-        controller.register(registration(0))
-        assert await controller.image_after(0) is controller.image
-        assert controller.image_purgatory.statistics().pending == 0
-
-
 async def test_changes_in_one_loop_iteration_arrive_as_one_image(virtual_time: VirtualTimeLoop) -> None:
     async with Controller.running(ClusterDefaults()) as controller:
         waiting = asyncio.create_task(controller.image_after(0))

@@ -35,16 +35,6 @@ def cache(three: Controller) -> MetadataCache:
     return cache
 
 
-def test_a_topic_deleted_and_created_again_is_both_deleted_and_changed(
-    controller: Controller, cache: MetadataCache
-) -> None:
-    old = controller.delete_topic("events")
-    new = controller.create(NewTopic("events", assignment=((0, 1),)))
-    delta = cache.update(controller.image)
-    assert delta == TopicsDelta(frozenset({ZERO, ONE}), {ZERO: new.partitions[0]})
-    assert (cache.holds(new), cache.lacks(old)) == (True, True)
-
-
 def test_a_changed_configuration_changes_every_partition(
     controller: Controller, cache: MetadataCache
 ) -> None:

@@ -117,14 +117,6 @@ def test_topics_differ_in_more_than_dots_and_underscores(three: Controller, firs
     three.create(NewTopic(second + "_"))
 
 
-def test_a_plan_changes_nothing(three: Controller) -> None:
-    before = three.image
-    planned = three.planned(NewTopic("events", 2, 2))
-    assert three.image is before
-    created = three.create(NewTopic("events", 2, 2))
-    assert replace(planned, topic_id=created.topic_id) == created
-
-
 def test_the_known_partitions_stay_and_the_brokers_go_on_leading_in_turn(
     three: Controller, events: TopicImage
 ) -> None:
@@ -135,18 +127,6 @@ def test_the_known_partitions_stay_and_the_brokers_go_on_leading_in_turn(
     assert [state.leader for state in grown.partitions] == [1, 2, 0, 1, 2]
     for state in grown.partitions[2:]:
         assert (len(state.replicas), state.in_sync, state.leader_epoch) == (2, state.replicas, 0)
-
-
-def test_new_partitions_can_be_assigned(three: Controller, events: TopicImage) -> None:
-    grown = three.create(NewPartitions("events", 4, ((0, 1), (2, 1))))
-    assert [state.replicas for state in grown.partitions[2:]] == [(0, 1), (2, 1)]
-
-
-def test_a_fenced_broker_leads_no_new_partition(three: Controller, events: TopicImage) -> None:
-    three.fence(1)
-    grown = three.create(NewPartitions("events", 6))
-    assert {state.leader for state in grown.partitions[2:]} == {0, 2}
-    assert all(state.in_sync == state.replicas for state in grown.partitions[2:])
 
 
 @pytest.mark.parametrize(

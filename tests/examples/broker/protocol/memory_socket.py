@@ -56,7 +56,7 @@ async def connected(
     *,
     gate: Gate | None = None,
     buffer: float = math.inf,
-) -> AsyncIterator[tuple[RawClient, Connection]]:
+) -> AsyncIterator[RawClient]:
     """Serve one client, whose requests ``handler`` answers.
 
     The server can send ``buffer`` unread responses.
@@ -71,5 +71,5 @@ async def connected(
     )
     async with MemorySocket(responses_out, requests_in) as client, create_task_group() as tasks:
         tasks.start_soon(connection.serve)
-        yield RawClient(client), connection
+        yield RawClient(client)
         tasks.cancel_scope.cancel()

@@ -4,8 +4,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from anyio import (
     BrokenResourceError,
@@ -20,24 +19,22 @@ from anyio import (
 from anyio.abc import SocketAttribute, SocketStream
 from kio.schema.errors import ErrorCode
 from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
-from kio.schema.types import GroupId
-from kio.static.primitive import i32, i32Timedelta
 
 from examples.broker.protocol.apis import HEARTBEAT, Api, RequestContext
 from examples.broker.protocol.connection import Handler
 from examples.broker.protocol.frames import FrameBuffer
 from examples.broker.protocol.server import Server
+from tests.examples.broker.protocol.plain_messages import message
 from tests.examples.broker.protocol.wire_messages import request_frame, with_size
 
 # Seconds. Far longer than any step takes, so that a test that would hang fails instead.
 PATIENCE = 10.0
-NOT_THROTTLED = i32Timedelta.parse(timedelta(0))
-ALIVE = HeartbeatResponse(throttle_time=NOT_THROTTLED, error_code=ErrorCode.none)
+ALIVE: Final[HeartbeatResponse] = message(HeartbeatResponse, {"error_code": ErrorCode.none})
 
 
 def heartbeat(correlation_id: int = 7, *, generation: int = 0, group: str = "group") -> bytes:
     """Return the bytes of a request, with its length prefix."""
-    request = HeartbeatRequest(group_id=GroupId(group), generation_id=i32(generation), member_id="member")
+    request = message(HeartbeatRequest, {"group_id": group, "generation_id": generation})
     return with_size(request_frame(request, correlation_id=correlation_id))
 
 

@@ -1,20 +1,24 @@
 """Requests of one broker to another."""
 
 from contextlib import suppress
+from typing import Final
 
 import pytest
 from anyio import BrokenResourceError, BusyResourceError, EndOfStream, create_task_group, create_tcp_listener
 from anyio.abc import SocketAttribute, SocketStream
 from kio.schema.errors import ErrorCode
 from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
-from kio.schema.types import GroupId
-from kio.static.primitive import i32
 
 from examples.broker.protocol.apis import HEARTBEAT, RequestContext
 from examples.broker.protocol.client import PeerConnection
+from tests.examples.broker.protocol.plain_messages import message
 from tests.examples.broker.protocol.server_and_client import ALIVE, LongPoll, answer_at_once, serving
 
-ASKED = HeartbeatRequest(group_id=GroupId("group"), generation_id=i32(1), member_id="member")
+ASKED: Final[HeartbeatRequest] = message(HeartbeatRequest, {"group_id": "group", "generation_id": 1})
+
+
+async def connected(port: int) -> PeerConnection:
+    return await PeerConnection.open("127.0.0.1", port, "broker-1")
 
 
 async def test_requests_to_a_peer_are_answered_in_order() -> None:
@@ -26,7 +30,7 @@ async def test_requests_to_a_peer_are_answered_in_order() -> None:
         return ALIVE
 
     async with serving(answer) as port:
-        peer = await PeerConnection.open("127.0.0.1", port.number, "broker-1")
+        peer = await connected(port.number)
         for _ in range(3):
             response = await peer.request(HEARTBEAT, ASKED)
             assert response.error_code is ErrorCode.none
@@ -41,13 +45,13 @@ async def test_an_unreachable_peer_is_a_connection_error() -> None:
     async with serving(answer_at_once) as port:
         pass
     with pytest.raises(ConnectionError, match=f"127.0.0.1:{port.number} cannot be reached"):
-        await PeerConnection.open("127.0.0.1", port.number, "broker-1")
+        await connected(port.number)
 
 
 async def test_a_peer_that_closes_before_it_answers_is_a_connection_error() -> None:
     poll = LongPoll()
     async with serving(poll) as port:
-        peer = await PeerConnection.open("127.0.0.1", port.number, "broker-1")
+        peer = await connected(port.number)
         async with create_task_group() as tasks:
             tasks.start_soon(port.server.stop, 0)
             with pytest.raises(ConnectionError, match=f"to 127.0.0.1:{port.number} is closed"):
@@ -75,7 +79,7 @@ async def test_an_invalid_response_is_a_connection_error(answer: bytes, cause: s
     async with await create_tcp_listener(local_host="127.0.0.1") as listener, create_task_group() as tasks:
         tasks.start_soon(listener.serve, answer_nonsense)
         port = listener.extra(SocketAttribute.local_port)
-        peer = await PeerConnection.open("127.0.0.1", port, "broker-1")
+        peer = await connected(port)
         with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} sent an invalid response: .*{cause}"):
             await peer.request(HEARTBEAT, ASKED)
         tasks.cancel_scope.cancel()
@@ -84,7 +88,7 @@ async def test_an_invalid_response_is_a_connection_error(answer: bytes, cause: s
 async def test_a_cancelled_request_closes_the_connection() -> None:
     poll = LongPoll()
     async with serving(poll) as port:
-        peer = await PeerConnection.open("127.0.0.1", port.number, "broker-1")
+        peer = await connected(port.number)
         async with create_task_group() as tasks:
             tasks.start_soon(peer.request, HEARTBEAT, ASKED)
             await poll.until(begun=1)
@@ -97,7 +101,7 @@ async def test_a_cancelled_request_closes_the_connection() -> None:
 async def test_one_request_at_a_time() -> None:
     poll = LongPoll()
     async with serving(poll) as port:
-        peer = await PeerConnection.open("127.0.0.1", port.number, "broker-1")
+        peer = await connected(port.number)
         async with create_task_group() as tasks:
             tasks.start_soon(peer.request, HEARTBEAT, ASKED)
             await poll.until(begun=1)

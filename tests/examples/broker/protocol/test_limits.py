@@ -29,7 +29,7 @@ async def test_a_request_must_arrive_within_the_read_timeout_which_single_bytes_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with (
-        connected(answer_at_once, ConnectionLimits(request_read_timeout=2)) as (client, _),
+        connected(answer_at_once, ConnectionLimits(request_read_timeout=2)) as client,
         create_task_group() as tasks,
     ):
         tasks.start_soon(client.drip, heartbeat(), 0.3)
@@ -42,7 +42,7 @@ async def test_a_request_must_arrive_within_the_read_timeout_which_single_bytes_
 async def test_each_request_waits_for_the_delay_of_the_gate() -> None:
     gate = Gate()
     gate.delay = 3
-    async with connected(answer_at_once, gate=gate) as (client, _):
+    async with connected(answer_at_once, gate=gate) as client:
         await client.send(heartbeat(1) + heartbeat(2))
         assert [await client.correlation_id() for _ in range(2)] == [1, 2]
         assert current_time() == 6
@@ -52,7 +52,7 @@ async def test_an_idle_connection_is_closed_counting_from_its_last_response(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     poll = LongPoll()
-    async with connected(poll, ConnectionLimits(connections_max_idle=5)) as (client, _):
+    async with connected(poll, ConnectionLimits(connections_max_idle=5)) as client:
         await client.send(heartbeat(1))
         await sleep(3)
         poll.answer.set()
@@ -67,7 +67,7 @@ async def test_an_idle_connection_is_closed_counting_from_its_last_response(
 
 async def test_a_connection_with_a_request_in_progress_is_not_idle() -> None:
     poll = LongPoll()
-    async with connected(poll, ConnectionLimits(connections_max_idle=5)) as (client, _):
+    async with connected(poll, ConnectionLimits(connections_max_idle=5)) as client:
         await client.send(heartbeat(1))
         await sleep(50)
         assert poll.cancelled == 0
@@ -79,7 +79,7 @@ async def test_a_client_that_does_not_read_its_response_is_disconnected(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     limits = ConnectionLimits(connections_max_idle=5)
-    async with connected(answer_at_once, limits, buffer=0) as (client, _):
+    async with connected(answer_at_once, limits, buffer=0) as client:
         await client.send(heartbeat())
         await sleep(5.1)
         with pytest.raises(BrokenResourceError):
@@ -92,7 +92,7 @@ async def test_the_server_stops_reading_when_too_many_requests_wait(virtual_time
     limits = ConnectionLimits(read_ahead_max_bytes=1_000_000)
     request = heartbeat(2, group=30_000 * "g")
     sent = 0
-    async with connected(poll, limits) as (client, _):
+    async with connected(poll, limits) as client:
         await client.send(heartbeat(1))
         await poll.until(begun=1)
         with move_on_after(10) as blocked:
@@ -112,7 +112,7 @@ async def test_the_server_stops_reading_when_too_many_requests_wait(virtual_time
 async def test_a_closed_gate_holds_requests_and_responses() -> None:
     gate, poll = Gate(), LongPoll()
     gate.close()
-    async with connected(poll, gate=gate) as (client, _):
+    async with connected(poll, gate=gate) as client:
         await client.send(heartbeat(1))
         assert await client.hears_nothing()
         assert poll.begun == 0
@@ -127,7 +127,7 @@ async def test_a_closed_gate_holds_requests_and_responses() -> None:
 
 async def test_a_request_takes_its_memory_until_it_is_answered() -> None:
     memory, poll = RequestMemory(10 * LARGE), LongPoll()
-    async with connected(poll, ConnectionLimits(memory=memory)) as (client, _):
+    async with connected(poll, ConnectionLimits(memory=memory)) as client:
         await client.send(FIRST)
         await sleep(1)
         assert memory.used == len(REQUEST) - 4
@@ -144,7 +144,7 @@ async def test_large_requests_wait_for_memory_and_then_take_all_that_they_need()
     memory = RequestMemory(len(REQUEST))
     async with AsyncExitStack() as stack:
         clients = [
-            (await stack.enter_async_context(connected(answer_at_once, ConnectionLimits(memory=memory))))[0]
+            await stack.enter_async_context(connected(answer_at_once, ConnectionLimits(memory=memory)))
             for _ in range(3)
         ]
         for client in clients:
@@ -162,8 +162,8 @@ async def test_large_requests_wait_for_memory_and_then_take_all_that_they_need()
 async def test_small_requests_do_not_wait_for_memory() -> None:
     memory = RequestMemory(1)
     async with (
-        connected(answer_at_once, ConnectionLimits(memory=memory)) as (large, _),
-        connected(answer_at_once, ConnectionLimits(memory=memory)) as (small, _),
+        connected(answer_at_once, ConnectionLimits(memory=memory)) as large,
+        connected(answer_at_once, ConnectionLimits(memory=memory)) as small,
     ):
         await large.send(FIRST)
         await small.send(heartbeat(1))
@@ -179,10 +179,7 @@ async def test_the_wait_for_memory_does_not_count_for_the_read_timeout(
 ) -> None:
     memory = RequestMemory(LARGE)
     memory.take(LARGE)
-    async with connected(answer_at_once, ConnectionLimits(request_read_timeout=2, memory=memory)) as (
-        client,
-        _,
-    ):
+    async with connected(answer_at_once, ConnectionLimits(request_read_timeout=2, memory=memory)) as client:
         await client.send(FIRST)
         await sleep(100)
         memory.release(LARGE)
@@ -199,7 +196,7 @@ async def test_the_wait_for_memory_does_not_count_for_the_read_timeout(
 @pytest.mark.parametrize("sent", [FIRST, heartbeat(1) + heartbeat(2), heartbeat(1) + FIRST])
 async def test_a_connection_that_ends_leaves_its_memory(sent: bytes, virtual_time: VirtualTimeLoop) -> None:
     memory, poll = RequestMemory(10 * LARGE), LongPoll()
-    async with connected(poll, ConnectionLimits(memory=memory)) as (client, _):
+    async with connected(poll, ConnectionLimits(memory=memory)) as client:
         await client.send(sent)
         await sleep(1)
         assert memory.used > 0
