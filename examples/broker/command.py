@@ -13,7 +13,7 @@ from examples.arguments import number, whole
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import Console
 from examples.broker.controller.settings import ClusterDefaults
-from examples.broker.group.config import GroupConfig
+from examples.broker.group.coordinator import GroupConfig
 from examples.broker.metadata import TopicConfig
 from examples.broker.node.node import BrokerConfig, CannotListen
 from examples.broker.terminal import Terminal

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self
 from uuid import UUID
 
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.topic_partition import TopicPartition
 
 NO_LEADER: Final = -1
@@ -95,6 +96,13 @@ class MetadataImage:
     def live_brokers(self) -> Mapping[int, BrokerRegistration]:
         """The brokers that are not fenced, by id."""
         return {key: broker for key, broker in self.brokers.items() if not broker.fenced}
+
+    def topic(self, name: str) -> TopicImage:
+        """Return a topic. Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist."""
+        topic = self.topics.get(name)
+        if topic is None:
+            raise ApiError(ErrorCode.unknown_topic_or_partition, f"topic {name!r} does not exist")
+        return topic
 
     def partition(self, topic_partition: TopicPartition) -> PartitionState | None:
         topic = self.topics.get(topic_partition.topic)

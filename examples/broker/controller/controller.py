@@ -9,11 +9,9 @@ from itertools import count
 from typing import Final, Self
 from uuid import uuid4
 
-from examples.broker.controller.changes import changes
 from examples.broker.controller.election import ElectionType, elect, reelect
-from examples.broker.controller.new_partitions import NewPartitions
-from examples.broker.controller.new_topic import NewTopic, check_collision
-from examples.broker.controller.placement import first_states
+from examples.broker.controller.metadata_cache import changes
+from examples.broker.controller.new_topic import NewPartitions, NewTopic
 from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import (
@@ -117,62 +115,32 @@ class Controller:
 
     # Topics
 
-    def plan_topic(self, topic: NewTopic) -> TopicImage:
-        """Return the topic that ``create_topic`` would create now. Raises what that would raise."""
-        if topic.name in self._image.topics:
-            raise ApiError(ErrorCode.topic_already_exists, f"topic {topic.name!r} exists already")
-        check_collision(topic.name, self._image.topics)
-        live = self._image.live_brokers.keys()
-        fenced = sorted(self._image.brokers.keys() - live)
-        # Each topic starts at another broker; otherwise the first few brokers would lead all small topics.
-        start = len(self._image.topics)
-        partitions = first_states(topic.replicas(sorted(live), fenced, self.defaults, start), live)
-        config = self.defaults.topic_config if topic.config is None else topic.config
-        return TopicImage(topic.name, uuid4(), partitions, config)
+    def planned(self, new: NewTopic | NewPartitions) -> TopicImage:
+        """Return the topic as ``create`` would create or change it now. Raises what that would raise."""
+        return new.planned(self._image, self.defaults)
 
-    def create_topic(self, topic: NewTopic) -> TopicImage:
-        """Create a topic, on live brokers as far as there are enough.
+    def create(self, new: NewTopic | NewPartitions) -> TopicImage:
+        """Create a topic, or add partitions to one; return the topic.
 
-        Raises ApiError TOPIC_ALREADY_EXISTS, or an error of ``NewTopic.replicas``.
+        Raises ApiError: an error of ``planned`` of its class.
         """
-        return self._put_topic(self.plan_topic(topic))
+        return self._put_topic(self.planned(new))
 
     def delete_topic(self, name: str) -> TopicImage:
         """Delete a topic, and return it.
 
         Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist.
         """
-        topic = self.topic(name)
+        topic = self._image.topic(name)
         self._publish(topics={key: kept for key, kept in self._image.topics.items() if kept is not topic})
         return topic
-
-    def topic(self, name: str) -> TopicImage:
-        """Return a topic. Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist."""
-        topic = self._image.topics.get(name)
-        if topic is None:
-            raise ApiError(ErrorCode.unknown_topic_or_partition, f"topic {name!r} does not exist")
-        return topic
-
-    def plan_partitions(self, more: NewPartitions) -> TopicImage:
-        """Return the topic as ``create_partitions`` would change it now. Raises what that would raise."""
-        topic = self.topic(more.topic)
-        live = self._image.live_brokers.keys()
-        replicas = more.replicas(topic, sorted(live), sorted(self._image.brokers.keys() - live))
-        return replace(topic, partitions=topic.partitions + first_states(replicas, live))
-
-    def create_partitions(self, more: NewPartitions) -> TopicImage:
-        """Add partitions to a topic, and return the topic.
-
-        Raises ApiError UNKNOWN_TOPIC_OR_PARTITION, or an error of ``NewPartitions.replicas``.
-        """
-        return self._put_topic(self.plan_partitions(more))
 
     def alter_topic_config(self, name: str, config: TopicConfig) -> TopicImage:
         """Replace the configuration of a topic, and return the topic.
 
         Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist.
         """
-        return self._put_topic(replace(self.topic(name), config=config))
+        return self._put_topic(replace(self._image.topic(name), config=config))
 
     # Leaders and in-sync replicas
 

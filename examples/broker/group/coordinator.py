@@ -3,16 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final, Self
 
 import anyio
-from anyio import TASK_STATUS_IGNORED
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.group.config import GroupConfig
 from examples.broker.group.group import Group, GroupState
-from examples.broker.group.group_log import GroupLog, Record, offset_record, offset_tombstones, tombstones
+from examples.broker.group.group_log import GroupLog, Record, offset_record, tombstones
 from examples.broker.group.group_store import GroupStore
 from examples.broker.group.membership import Membership
 from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
@@ -28,9 +27,21 @@ from examples.broker.group.requests import (
     SyncRequest,
     SyncResult,
 )
-from examples.broker.group.subscription import subscribed_topics
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory, PurgatoryStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """Kafka's ``group.*`` and ``offset*`` settings, with its names and defaults. Times are in seconds."""
+
+    group_initial_rebalance_delay: float = 3.0
+    group_min_session_timeout: float = 6.0
+    group_max_session_timeout: float = 1800.0
+    group_max_size: int = (1 << 31) - 1
+    offset_metadata_max_bytes: int = 4096
+    offsets_topic_partitions: int = 50
+
 
 DEFAULT_CONFIG: Final = GroupConfig()
 
@@ -46,18 +57,19 @@ class GroupCoordinator:
         self,
         broker_id: int,
         log: GroupLog,
+        tasks: TaskGroup,
         *,
         join: Purgatory,
         sync: Purgatory,
         heartbeat: Purgatory,
-        config: GroupConfig = DEFAULT_CONFIG,
+        config: GroupConfig,
     ) -> None:
         self.broker_id = broker_id
         self.config = config
         self._purgatories = {"join": join, "sync": sync, "heartbeat": heartbeat}
-        self._groups = GroupStore(log, config.offsets_topic_partitions, self._loaded)
-        self._rebalance = Rebalance(self._groups, join, sync, heartbeat, config)
-        self._membership = Membership(self._groups, self._rebalance, config)
+        self._groups = GroupStore(log, config.offsets_topic_partitions, tasks, self._loaded)
+        self._rebalance = Rebalance(self._groups, join, sync, heartbeat, config.group_initial_rebalance_delay)
+        self._membership = Membership(self._groups, self._rebalance, config.group_max_size)
 
     def __repr__(self) -> str:
         return f"<GroupCoordinator of broker {self.broker_id}: {self._groups!r}>"
@@ -74,21 +86,13 @@ class GroupCoordinator:
             Purgatory("heartbeat") as heartbeat,
             anyio.create_task_group() as tasks,
         ):
-            coordinator = cls(broker_id, log, join=join, sync=sync, heartbeat=heartbeat, config=config)
-            await tasks.start(coordinator.run)
-            yield coordinator
-            tasks.cancel_scope.cancel()
-
-    async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Write to the log until cancelled, then resign from every partition.
-
-        The purgatories must be open while this runs.
-        """
-        try:
-            await self._groups.run(task_status=task_status)
-        finally:
-            for partition in self._groups.partitions:
-                self.resigned(partition)
+            coordinator = cls(broker_id, log, tasks, join=join, sync=sync, heartbeat=heartbeat, config=config)
+            try:
+                yield coordinator
+            finally:
+                for partition in coordinator._groups.partitions:
+                    coordinator.resigned(partition)
+                tasks.cancel_scope.cancel()
 
     def statistics(self) -> dict[str, PurgatoryStatistics]:
         """Return the statistics of the purgatories by name."""
@@ -155,17 +159,16 @@ class GroupCoordinator:
         """
         group = self._committing_group(request)
         limit = self.config.offset_metadata_max_bytes
+        answers = dict.fromkeys(request.offsets, ErrorCode.offset_metadata_too_large)
         accepted = {
-            topic_partition: committed
-            for topic_partition, committed in request.offsets.items()
+            entry: committed
+            for entry, committed in request.offsets.items()
             if len(committed.metadata) <= limit
         }
-        error = await self._commit(group, accepted) if accepted else ErrorCode.none
-        self._groups.remove_if_unused(group)
-        return {
-            topic_partition: error if topic_partition in accepted else ErrorCode.offset_metadata_too_large
-            for topic_partition in request.offsets
-        }
+        error = await self._store_offsets(group, accepted)
+        if error is not ErrorCode.message_too_large:
+            answers |= dict.fromkeys(accepted, error)
+        return answers
 
     def fetch_offsets(
         self, group_id: str, topic_partitions: Iterable[TopicPartition] | None = None
@@ -189,7 +192,7 @@ class GroupCoordinator:
         """
         self._check_group_id(group_id)
         group = self._existing_group(group_id)
-        subscribed = subscribed_topics(group)
+        subscribed = group.subscribed_topics()
         answers = {
             entry: ErrorCode.none
             if subscribed is not None and entry.topic not in subscribed
@@ -197,12 +200,9 @@ class GroupCoordinator:
             for entry in topic_partitions
         }
         deleted = [entry for entry, answer in answers.items() if answer is ErrorCode.none]
-        if deleted:
-            records = offset_tombstones(group_id, deleted)
-            error = await self._append_offsets(group, dict.fromkeys(deleted, NO_OFFSET), records)
-            self._groups.remove_if_unused(group)
-            if error is not ErrorCode.none:
-                raise ApiError(error, f"the deletion of offsets of {group!r} could not be stored")
+        error = await self._store_offsets(group, dict.fromkeys(deleted, NO_OFFSET))
+        if error is not ErrorCode.none:
+            raise ApiError(error, f"the deletion of offsets of {group!r} could not be stored")
         return answers
 
     # Administration
@@ -242,7 +242,7 @@ class GroupCoordinator:
 
     def _loaded(self, group: Group) -> None:
         for member in [*group.members.values()]:
-            self._rebalance.record_heartbeat(group, member)
+            self._rebalance.heartbeat(group, member)
 
     def _check_group_id(self, group_id: str) -> None:
         if not group_id:
@@ -294,20 +294,19 @@ class GroupCoordinator:
         self._membership.check_commit(group, request.generation_id, request.member)
         return group
 
-    async def _commit(self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset]) -> ErrorCode:
-        records = [offset_record(group.group_id, *entry) for entry in offsets.items()]
-        error = await self._append_offsets(group, offsets, records)
-        return ErrorCode.offset_metadata_too_large if error is ErrorCode.message_too_large else error
-
-    async def _append_offsets(
-        self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset], records: Sequence[Record]
+    async def _store_offsets(
+        self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> ErrorCode:
-        pending = group.offsets.prepare(offsets)
-
-        def complete(error: ErrorCode) -> None:
-            group.offsets.complete(pending, appended=error is ErrorCode.none)
-
-        return await self._append(group, records, complete)
+        error = ErrorCode.none
+        if offsets:
+            pending = group.offsets.prepare(offsets)
+            error = await self._append(
+                group,
+                [offset_record(group.group_id, *entry) for entry in offsets.items()],
+                lambda error: group.offsets.complete(pending, appended=error is ErrorCode.none),
+            )
+        self._groups.remove_if_unused(group)
+        return error
 
     async def _append(
         self, group: Group, records: Sequence[Record], then: Callable[[ErrorCode], None]

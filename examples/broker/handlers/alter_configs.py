@@ -114,7 +114,7 @@ def _altered(
             if (resource.resource_type, resource.resource_name) in twice:
                 raise repetition(resource.resource_name)
             _check(resource)
-            topic = admin.controller.topic(resource.resource_name)
+            topic = admin.controller.image.topic(resource.resource_name)
             config = alter(resource, topic.config)
             if not validate_only:
                 admin.controller.alter_topic_config(topic.name, config)

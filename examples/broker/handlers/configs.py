@@ -88,11 +88,7 @@ def _settings(
     resource_type: int = resource.resource_type
     if resource_type == ResourceType.TOPIC:
         check_name(resource.resource_name)
-        topic = admin.cache.image.topics.get(resource.resource_name)
-        if topic is None:
-            raise ApiError(
-                ErrorCode.unknown_topic_or_partition, f"topic {resource.resource_name!r} does not exist"
-            )
+        topic = admin.cache.image.topic(resource.resource_name)
         defaults = topic_settings(admin.defaults.topic_config)
         settings = topic_settings(topic.config)
         return {name: (value, config_source(value, defaults[name])) for name, value in settings.items()}

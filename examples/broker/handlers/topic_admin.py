@@ -21,8 +21,7 @@ from kio.static.primitive import i8, i16, i32
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.election import ElectionType
-from examples.broker.controller.new_partitions import NewPartitions
-from examples.broker.controller.new_topic import BY_DEFAULT, NewTopic
+from examples.broker.controller.new_topic import BY_DEFAULT, NewPartitions, NewTopic
 from examples.broker.controller.settings import FIXED, ClusterDefaults, parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.configs import config_source
@@ -39,9 +38,9 @@ async def create_topics(
     """Create the topics, or only validate them; answer when this broker knows them."""
     accepted, results = accepted_topics(request.topics, partial(_new_topic, admin.defaults))
     if request.validate_only:
-        results |= admin.plan_topics(accepted)
+        results |= admin.plan(accepted)
     else:
-        results |= await admin.create_topics(accepted, request.timeout.total_seconds())
+        results |= await admin.create(accepted, request.timeout.total_seconds())
     return CreateTopicsResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
@@ -78,9 +77,9 @@ async def create_partitions(
     """Add partitions to topics, or only validate; answer when this broker knows them."""
     accepted, results = accepted_topics(request.topics, _new_partitions)
     if request.validate_only:
-        results |= admin.plan_partitions(accepted)
+        results |= admin.plan(accepted)
     else:
-        results |= await admin.create_partitions(accepted, request.timeout.total_seconds())
+        results |= await admin.create(accepted, request.timeout.total_seconds())
     return CreatePartitionsResponse(
         throttle_time=NO_THROTTLE,
         results=tuple(

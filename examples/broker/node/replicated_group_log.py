@@ -16,8 +16,7 @@ from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
 from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ErrorCode
-from examples.broker.group.group_loader import SLICE
-from examples.broker.group.group_log import Record
+from examples.broker.group.group_log import SLICE, Record
 from examples.broker.node.group_log_digest import GroupLogDigest
 from examples.broker.replication.partition import Partition
 from examples.broker.replication.replica_manager import ReplicaManager

@@ -37,7 +37,7 @@ class ControlledCluster:
         async with AsyncExitStack() as stack:
             controller = await stack.enter_async_context(Controller.running(defaults or ClusterDefaults()))
             cluster = cls(controller, await stack.enter_async_context(asyncio.TaskGroup()))
-            stack.callback(cluster.pause, *range(brokers))
+            stack.callback(lambda: cluster.pause(*cluster._listeners))
             for broker_id in range(brokers):
                 cache = MetadataCache(broker_id)
                 cluster.admins[broker_id] = await stack.enter_async_context(

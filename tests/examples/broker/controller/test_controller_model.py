@@ -72,7 +72,7 @@ class ControllerMachine(RuleBasedStateMachine):
     def create(self, name: str, partitions: int, factor: int) -> None:
         exists, enough = name in self.image.topics, self.live and factor <= len(self.image.brokers)
         try:
-            self.controller.create_topic(NewTopic(name, partitions, factor))
+            self.controller.create(NewTopic(name, partitions, factor))
         except ApiError:
             assert exists or not enough
         else:

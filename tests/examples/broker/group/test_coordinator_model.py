@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.group.config import GroupConfig
-from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.coordinator import GroupConfig
 from examples.broker.group.group import GroupState
 from examples.broker.group.requests import JoinResult, MemberIdentity, SyncResult
-from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, lead, settled
+from tests.examples.broker.group.group_client import EVENTS, GROUP, Client, Hosts, MemoryLog, lead, settled
 
 CONFIG = GroupConfig(group_initial_rebalance_delay=3, group_max_size=4)
-EVENTS = TopicPartition("events", 0)
 # Two of them share a group instance id, as a client and its replacement do.
 INSTANCES = (None, None, None, "static", "static", "other")
 CLIENTS = st.integers(0, len(INSTANCES) - 1)
@@ -38,21 +35,14 @@ class GroupMachine(RuleBasedStateMachine):
 
     async def set_up(self) -> None:
         self.log = MemoryLog()
-        self.ended = asyncio.Event()
-        started: asyncio.Future[GroupCoordinator] = asyncio.get_running_loop().create_future()
-        self.host = asyncio.create_task(self.run_coordinator(started))
-        self.coordinator = await started
+        self.hosts = Hosts(self.log)
+        self.coordinator = await self.hosts.coordinate(CONFIG)
         self.partition = self.coordinator.partition_for(GROUP)
         await lead(self.coordinator, self.partition)
         self.clients = [
             Client(self.coordinator, instance=instance, session=6 + 3 * index, rebalance=20)
             for index, instance in enumerate(INSTANCES)
         ]
-
-    async def run_coordinator(self, started: asyncio.Future[GroupCoordinator]) -> None:
-        async with GroupCoordinator.running(0, self.log, CONFIG) as coordinator:
-            started.set_result(coordinator)
-            await self.ended.wait()
 
     def send(self, index: int, request: Any) -> None:
         async def start() -> None:
@@ -225,7 +215,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def books_are_right(self) -> None:
-        heartbeats = joins = 0
+        sessions = joins = 0
         pending = {name: figures.pending for name, figures in self.coordinator.statistics().items()}
         for group in self.coordinator._groups:
             members = group.members.values()
@@ -241,15 +231,18 @@ class GroupMachine(RuleBasedStateMachine):
             assert not any(member.awaits_sync for member in members) or (
                 group.state is GroupState.COMPLETING_REBALANCE
             )
-            heartbeats += sum(not member.awaits_answer for member in members) + len(group.pending_members)
+            sessions += len(members) + len(group.pending_members)
             joins += group.state is GroupState.PREPARING_REBALANCE
+            joins += sum(member.awaits_join for member in members)
             syncing = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
-            assert pending["sync"] == bool(syncing and group.pending_sync)
+            awaiting = sum(member.awaits_sync for member in members)
+            assert pending["sync"] == bool(syncing and group.pending_sync) + awaiting
             assert group.pending_sync <= set(group.members)
             for member in members:
-                watching = self.coordinator._purgatories["heartbeat"].operations((GROUP, member.member_id))
-                assert len(watching) == (not member.awaits_answer)
-        assert (pending["heartbeat"], pending["join"]) == (heartbeats, joins)
+                key = group.group_id, member.member_id
+                (session,) = self.coordinator._purgatories["heartbeat"].operations(key)
+                assert (session.deadline is None) == member.awaits_answer
+        assert (pending["heartbeat"], pending["join"]) == (sessions, joins)
 
     def teardown(self) -> None:
         self.runner.run(self.tear_down())
@@ -264,8 +257,7 @@ class GroupMachine(RuleBasedStateMachine):
         assert all(task.done() for _, task in self.sent)
         assert all(figures.pending == 0 for figures in self.coordinator.statistics().values())
         assert all(group.state is GroupState.EMPTY for group in self.coordinator._groups)
-        self.ended.set()
-        await self.host
+        await self.hosts.aclose()
 
 
 TestGroup = GroupMachine.TestCase

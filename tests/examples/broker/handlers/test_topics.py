@@ -162,7 +162,6 @@ async def test_a_creation_not_in_the_brokers_metadata_times_out_at_the_clients_t
         assert results["events"].error_code is ErrorCode.request_timed_out
         assert round(virtual_time.time(), 2) == 3
         assert await delete(cluster, "events") == {"events": ErrorCode.none}
-        cluster.resume(0)
 
 
 async def test_each_deleted_topic_is_answered(virtual_time: VirtualTimeLoop) -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ErrorCode
-from examples.broker.group.group_loader import SLICE
-from examples.broker.group.group_log import Record
+from examples.broker.group.group_log import SLICE, Record
 from examples.broker.metadata import PartitionState
 from examples.broker.node import group_log_digest
 from examples.broker.node.group_log_digest import GroupLogDigest

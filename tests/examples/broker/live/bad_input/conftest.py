@@ -54,7 +54,7 @@ def shared_cluster() -> Iterator[LiveCluster]:
         NewTopic(OFFSETS_TOPIC, assignment=((LEADER, 2),) * offsets),
     )
     with LiveCluster.running(config) as cluster:
-        cluster.look(lambda running: [running.controller.create_topic(topic) for topic in topics])
+        cluster.look(lambda running: [running.controller.create(topic) for topic in topics])
         names = {topic.name for topic in topics}
         cluster.until(
             lambda running: all(

@@ -64,7 +64,7 @@ SAFE: Final = replace(
 def test_no_acknowledged_record_is_lost_or_moved_and_each_group_reads_all(seed: int) -> None:
     with ExitStack() as stack:
         cluster = stack.enter_context(LiveCluster.running(SAFE))
-        cluster.look(lambda running: running.controller.create_topic(NewTopic(TOPIC, PARTITIONS, 3)))
+        cluster.look(lambda running: running.controller.create(NewTopic(TOPIC, PARTITIONS, 3)))
         refusals = stack.enter_context(Refusals.observed())
         servers = cluster.bootstrap_servers
         writers = [stack.enter_context(kind.running(servers, TOPIC)) for kind in WRITERS]

@@ -28,12 +28,15 @@ LONG_SESSION: Final = 4 * PATIENCE
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The group at one moment, with member ids and heartbeat counts by the members' names."""
+    """The group at one moment, with the id and the end of the session by the members' names.
+
+    Each heartbeat moves the end of a session.
+    """
 
     state: GroupState
     generation_id: int
     member_ids: Mapping[str, str]
-    heartbeats: Mapping[str, int]
+    sessions: Mapping[str, float]
     at: float
 
 
@@ -53,7 +56,7 @@ class LiveGroup:
         """Run a group. When the block ends, its members leave, and no operation may stay pending."""
         group = cls(cluster, client, name)
         new_topic = NewTopic(group.topic, PARTITIONS, 3)
-        cluster.look(lambda running: running.controller.create_topic(new_topic))
+        cluster.look(lambda running: running.controller.create(new_topic))
         cluster.until(
             lambda running: all(
                 group.topic in node.admin.cache.image.topics for node in running.nodes.values()
@@ -201,11 +204,15 @@ class LiveGroup:
         if group is None:
             return None
         members = group.members.values()
+        sessions = {
+            session.keys[0]: session.deadline or 0.0
+            for session in coordinator.groups._purgatories["heartbeat"].operations()
+        }
         return Snapshot(
             group.state,
             group.generation_id,
             {member.client_id: member.member_id for member in members},
-            {member.client_id: member.heartbeats for member in members},
+            {member.client_id: sessions[self.group_id, member.member_id] for member in members},
             time.monotonic(),
         )
 
