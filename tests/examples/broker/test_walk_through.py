@@ -62,7 +62,7 @@ def first_missing(wanted: list[str], calls: list[str]) -> str | None:
 
 
 async def leader_of(cluster: Cluster) -> Node:
-    cluster.controller.create_topic(NewTopic(EVENTS, 1, 3))
+    cluster.controller.create(NewTopic(EVENTS, 1, 3))
     state = cluster.controller.image.partition(events())
     assert state is not None
     return cluster.nodes[state.leader]
