@@ -8,13 +8,12 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from examples.broker.address import address
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
 from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.group.coordinator import GroupConfig, GroupCoordinator
-from examples.broker.metadata import BrokerRegistration, MetadataImage
+from examples.broker.metadata import BrokerRegistration, MetadataImage, address
 from examples.broker.node.replica_fetchers import Assignment, ReplicaFetchers
 from examples.broker.node.replicated_group_log import ReplicatedGroupLog
 from examples.broker.node.routes import routes

@@ -2,8 +2,7 @@
 
 import pytest
 
-from examples.broker.simulator.batch_identity import HEADER_BYTES, BatchIdentity
-from examples.broker.simulator.delivery import DeliveryCheck, DeliveryError
+from examples.broker.simulator.delivery import HEADER_BYTES, BatchIdentity, DeliveryCheck, DeliveryError
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 

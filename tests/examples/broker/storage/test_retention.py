@@ -3,8 +3,7 @@
 import pytest
 
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.timestamps import NO_TIMESTAMP
+from examples.broker.storage.record_batch import NO_TIMESTAMP, RecordBatch
 
 # Two batches of 10 records and 40 bytes are a segment.
 BATCH, SEGMENT = 40, 80

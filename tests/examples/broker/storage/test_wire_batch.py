@@ -12,8 +12,12 @@ from kio.records.readers import read_batch
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.record_batch import ProducerSequence
-from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, MAX_TIMESTAMP, TimestampAndOffset
+from examples.broker.storage.record_batch import (
+    EARLIEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    ProducerSequence,
+    TimestampAndOffset,
+)
 from examples.broker.storage.wire_batch import WireRecordBatch, keys_and_values
 from tests.examples.broker.wire_batches import wire_batch
 
