@@ -1,6 +1,7 @@
 """One broker of the cluster, from its start until it stops or is killed."""
 
 import errno
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -120,14 +121,14 @@ class Node:
                 self.port = await self._listen(self.server, connections)
                 self._controller.register(self._registration())
                 self._apply(self._controller.image)
-                for loop in (
-                    self._follow_metadata,
-                    self._send_heartbeats,
-                    self._watch_isr,
-                    group_log.run,
-                    self._delete_old_segments,
+                background.start_soon(self._follow_metadata)
+                background.start_soon(group_log.run)
+                for seconds, action in (
+                    (self._config.broker_heartbeat_interval, self._send_heartbeat),
+                    (self._config.replica_lag_time_max / 2, self.replicas.maybe_shrink_isr),
+                    (self._config.log_retention_check_interval, self.replicas.delete_old_segments),
                 ):
-                    background.start_soon(loop)
+                    background.start_soon(self._every, seconds, action)
                 task_status.started(self.port)
                 await self._stop.wait()
                 self._hand_over()
@@ -221,23 +222,14 @@ class Node:
                 followed.setdefault(leader, set()).add((topic_partition, state.leader_epoch))
         return {leader: frozenset(partitions) for leader, partitions in followed.items()}
 
-    async def _send_heartbeats(self) -> None:
+    async def _every(self, seconds: float, action: Callable[[], object]) -> None:
         while True:
-            await anyio.sleep(self._config.broker_heartbeat_interval)
+            await anyio.sleep(seconds)
             await self._gate.passed()
-            self._controller.heartbeat(self.broker_id)
+            action()
 
-    async def _watch_isr(self) -> None:
-        while True:
-            await anyio.sleep(self._config.replica_lag_time_max / 2)
-            await self._gate.passed()
-            self.replicas.maybe_shrink_isr()
-
-    async def _delete_old_segments(self) -> None:
-        while True:
-            await anyio.sleep(self._config.log_retention_check_interval)
-            await self._gate.passed()
-            self.replicas.delete_old_segments()
+    def _send_heartbeat(self) -> None:
+        self._controller.heartbeat(self.broker_id)
 
     async def _listen(self, server: Server, connections: TaskGroup) -> int:
         try:
