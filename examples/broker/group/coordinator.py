@@ -20,7 +20,6 @@ from examples.broker.group.requests import (
     NO_GENERATION,
     UNKNOWN_MEMBER,
     CommitRequest,
-    GroupDescription,
     JoinRequest,
     JoinResult,
     MemberIdentity,
@@ -133,13 +132,15 @@ class GroupCoordinator:
     async def sync(self, request: SyncRequest) -> SyncResult:
         """Get the member's assignment; the leader brings all assignments. Returns once the log has them."""
         try:
-            return await self._membership.sync(self._known_group(request.group_id), request)
+            self._check_group_id(request.group_id)
+            return await self._membership.sync(self._group(request.group_id), request)
         except ApiError as error:
             return SyncResult(error.code)
 
     def heartbeat(self, group_id: str, generation_id: int, member: MemberIdentity) -> None:
         """Extend a member's session. Raises ApiError when the member has to do something else."""
-        self._membership.heartbeat(self._known_group(group_id), generation_id, member)
+        self._check_group_id(group_id)
+        self._membership.heartbeat(self._group(group_id), generation_id, member)
 
     def leave(self, group_id: str, members: Sequence[MemberIdentity]) -> list[ErrorCode]:
         """Remove members from their group; return the answer for each.
@@ -157,7 +158,7 @@ class GroupCoordinator:
 
         Raises ApiError when the group or the member may not commit.
         """
-        group = self._committing_group(request)
+        group = self._group_to_commit(request)
         limit = self.config.offset_metadata_max_bytes
         answers = dict.fromkeys(request.offsets, ErrorCode.offset_metadata_too_large)
         accepted = {
@@ -191,7 +192,7 @@ class GroupCoordinator:
         log answers.
         """
         self._check_group_id(group_id)
-        group = self._existing_group(group_id)
+        group = self._group(group_id, ErrorCode.group_id_not_found)
         subscribed = group.subscribed_topics()
         answers = {
             entry: ErrorCode.none
@@ -207,17 +208,15 @@ class GroupCoordinator:
 
     # Administration
 
-    def describe_group(self, group_id: str) -> GroupDescription:
-        """Describe a group; one that does not exist is "Dead".
-
-        Raises ApiError when another broker coordinates it.
-        """
+    def describe_group(self, group_id: str) -> Group:
+        """Return a group; one that does not exist is DEAD. Raises ApiError when another broker has it."""
         group = self._groups.find(group_id)
         if group is None:
-            return GroupDescription(group_id, GroupState.DEAD.value)
-        return group.describe()
+            group = Group(group_id)
+            group.state = GroupState.DEAD
+        return group
 
-    def list_groups(self, states: Collection[str] = ()) -> list[GroupDescription]:
+    def list_groups(self, states: Collection[str] = ()) -> list[Group]:
         """Return the groups in any of these states, in any letter case; without states, all groups.
 
         Raises ApiError COORDINATOR_LOAD_IN_PROGRESS while a partition is loaded.
@@ -225,13 +224,11 @@ class GroupCoordinator:
         if self._groups.is_loading:
             raise ApiError(ErrorCode.coordinator_load_in_progress, f"{self!r} does not know all groups yet")
         wanted = {state.lower() for state in states}
-        return [
-            group.describe() for group in self._groups if not wanted or group.state.value.lower() in wanted
-        ]
+        return [group for group in self._groups if not wanted or group.state.value.lower() in wanted]
 
     async def delete_group(self, group_id: str) -> None:
         """Delete an empty group with its offsets. Raises ApiError NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND."""
-        group = self._existing_group(group_id)
+        group = self._group(group_id, ErrorCode.group_id_not_found)
         if group.state is not GroupState.EMPTY:
             raise ApiError(ErrorCode.non_empty_group, f"{group!r} has members")
         self._groups.remove(group)
@@ -248,17 +245,10 @@ class GroupCoordinator:
         if not group_id:
             raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
 
-    def _existing_group(self, group_id: str) -> Group:
+    def _group(self, group_id: str, missing: ErrorCode = ErrorCode.unknown_member_id) -> Group:
         group = self._groups.find(group_id)
         if group is None:
-            raise ApiError(ErrorCode.group_id_not_found, f"group {group_id!r} does not exist")
-        return group
-
-    def _known_group(self, group_id: str) -> Group:
-        self._check_group_id(group_id)
-        group = self._groups.find(group_id)
-        if group is None:
-            raise ApiError(ErrorCode.unknown_member_id, f"group {group_id!r} does not exist")
+            raise ApiError(missing, f"group {group_id!r} does not exist")
         return group
 
     def _group_to_join(self, request: JoinRequest) -> Group:
@@ -271,7 +261,7 @@ class GroupCoordinator:
             )
         if request.member.member_id == UNKNOWN_MEMBER:
             return self._groups.find_or_create(request.group_id)
-        return self._known_group(request.group_id)
+        return self._group(request.group_id)
 
     def _leave(self, group: Group | None, member: MemberIdentity) -> ErrorCode:
         if group is None:
@@ -282,15 +272,13 @@ class GroupCoordinator:
             return error.code
         return ErrorCode.none
 
-    def _committing_group(self, request: CommitRequest) -> Group:
-        group = self._groups.find(request.group_id)
-        has_no_generation = request.generation_id <= NO_GENERATION
-        if group is None:
-            if not has_no_generation:
-                raise ApiError(ErrorCode.group_id_not_found, f"group {request.group_id!r} does not exist")
-            return self._groups.find_or_create(request.group_id)
-        if has_no_generation and group.state is GroupState.EMPTY:
-            return group
+    def _group_to_commit(self, request: CommitRequest) -> Group:
+        if request.generation_id > NO_GENERATION:
+            group = self._group(request.group_id, ErrorCode.group_id_not_found)
+        else:
+            group = self._groups.find_or_create(request.group_id)
+            if group.state is GroupState.EMPTY:
+                return group
         self._membership.check_commit(group, request.generation_id, request.member)
         return group
 

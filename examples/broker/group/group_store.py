@@ -1,6 +1,7 @@
 """The groups that this broker coordinates: their partitions, and the writes of their records."""
 
 from collections.abc import Callable, Iterator, Sequence
+from zlib import crc32
 
 from anyio.abc import TaskGroup
 
@@ -47,9 +48,8 @@ class GroupStore:
         return bool(self._loads)
 
     def partition_for(self, group_id: str) -> int:
-        """Return the partition of the group's records: as in Kafka, by Java's ``String.hashCode``."""
-        code = _java_hash(group_id)
-        return (0 if code == -(1 << 31) else abs(code)) % self._partitions
+        """Return the partition of the group's records. Kafka has another hash, which no client needs."""
+        return crc32(group_id.encode()) % self._partitions
 
     def find(self, group_id: str) -> Group | None:
         """Return the group or None.
@@ -131,12 +131,3 @@ class GroupStore:
                 f"another broker leads partition {partition}, which has group {group_id!r}",
             )
         return self._groups[partition]
-
-
-def _java_hash(text: str) -> int:
-    """Return Java's ``String.hashCode``: of the UTF-16 code units, as a signed 32-bit number."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    code = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        code = (31 * code + (high << 8 | low)) & 0xFFFFFFFF
-    return code - (1 << 32) if code >= 1 << 31 else code
