@@ -1,8 +1,7 @@
 """The group coordinator of one broker: the members and the committed offsets of its groups."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -11,7 +10,7 @@ from anyio.abc import TaskGroup
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.group import Group, GroupState
-from examples.broker.group.group_log import GroupLog, Record, offset_record, tombstones
+from examples.broker.group.group_log import GroupLog, offset_record, tombstones
 from examples.broker.group.group_store import GroupStore
 from examples.broker.group.membership import Membership
 from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
@@ -52,22 +51,14 @@ class GroupCoordinator:
     broker leads raises NOT_COORDINATOR, and COORDINATOR_LOAD_IN_PROGRESS until this broker has loaded it.
     """
 
-    def __init__(
-        self,
-        broker_id: int,
-        log: GroupLog,
-        tasks: TaskGroup,
-        *,
-        join: Purgatory,
-        sync: Purgatory,
-        heartbeat: Purgatory,
-        config: GroupConfig,
-    ) -> None:
+    def __init__(self, broker_id: int, log: GroupLog, tasks: TaskGroup, config: GroupConfig) -> None:
         self.broker_id = broker_id
         self.config = config
-        self._purgatories = {"join": join, "sync": sync, "heartbeat": heartbeat}
+        self._purgatories = {name: Purgatory(name) for name in ("join", "sync", "heartbeat")}
         self._groups = GroupStore(log, config.offsets_topic_partitions, tasks, self._loaded)
-        self._rebalance = Rebalance(self._groups, join, sync, heartbeat, config.group_initial_rebalance_delay)
+        self._rebalance = Rebalance(
+            self._groups, initial_delay=config.group_initial_rebalance_delay, **self._purgatories
+        )
         self._membership = Membership(self._groups, self._rebalance, config.group_max_size)
 
     def __repr__(self) -> str:
@@ -79,13 +70,10 @@ class GroupCoordinator:
         cls, broker_id: int, log: GroupLog, config: GroupConfig = DEFAULT_CONFIG
     ) -> AsyncIterator[Self]:
         """Open the purgatories "join", "sync" and "heartbeat", and run; resign when the block ends."""
-        async with (
-            Purgatory("join") as join,
-            Purgatory("sync") as sync,
-            Purgatory("heartbeat") as heartbeat,
-            anyio.create_task_group() as tasks,
-        ):
-            coordinator = cls(broker_id, log, tasks, join=join, sync=sync, heartbeat=heartbeat, config=config)
+        async with anyio.create_task_group() as tasks, AsyncExitStack() as purgatories:
+            coordinator = cls(broker_id, log, tasks, config)
+            for purgatory in coordinator._purgatories.values():
+                await purgatories.enter_async_context(purgatory)
             try:
                 yield coordinator
             finally:
@@ -148,7 +136,7 @@ class GroupCoordinator:
         Raises ApiError when another broker coordinates the group, or the group id is empty.
         """
         self._check_group_id(group_id)
-        group = self._groups.find(group_id)
+        group = self._groups.find(group_id) or Group(group_id)
         return [self._leave(group, member) for member in members]
 
     # Offsets
@@ -233,7 +221,7 @@ class GroupCoordinator:
             raise ApiError(ErrorCode.non_empty_group, f"{group!r} has members")
         self._groups.remove(group)
         self._rebalance.mark_dead(group, ErrorCode.unknown_member_id)
-        error = await self._append(group, tombstones(group), lambda _: None)
+        error = await self._groups.append(group, tombstones(group))
         if error is not ErrorCode.none:
             raise ApiError(error, f"the deletion of {group!r} could not be stored")
 
@@ -263,9 +251,7 @@ class GroupCoordinator:
             return self._groups.find_or_create(request.group_id)
         return self._group(request.group_id)
 
-    def _leave(self, group: Group | None, member: MemberIdentity) -> ErrorCode:
-        if group is None:
-            return ErrorCode.unknown_member_id
+    def _leave(self, group: Group, member: MemberIdentity) -> ErrorCode:
         try:
             self._membership.leave(group, member)
         except ApiError as error:
@@ -288,23 +274,10 @@ class GroupCoordinator:
         error = ErrorCode.none
         if offsets:
             pending = group.offsets.prepare(offsets)
-            error = await self._append(
+            error = await self._groups.append(
                 group,
                 [offset_record(group.group_id, *entry) for entry in offsets.items()],
                 lambda error: group.offsets.complete(pending, appended=error is ErrorCode.none),
             )
         self._groups.remove_if_unused(group)
         return error
-
-    async def _append(
-        self, group: Group, records: Sequence[Record], then: Callable[[ErrorCode], None]
-    ) -> ErrorCode:
-        answer: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-
-        def appended(error: ErrorCode) -> None:
-            then(error)
-            if not answer.done():
-                answer.set_result(error)
-
-        self._groups.append(group, records, appended)
-        return await answer

@@ -183,6 +183,7 @@ class Group:
 
     def join_result(self, member: Member) -> JoinResult:
         """Return the answer to a JoinGroup in the current generation. The leader's has all members."""
+        leads = member.member_id == self.leader_id
         return JoinResult(
             ErrorCode.none,
             member.member_id,
@@ -190,14 +191,11 @@ class Group:
             self.protocol_type,
             self.protocol_name,
             self.leader_id or "",
-            self.joined_members() if member.member_id == self.leader_id else (),
-        )
-
-    def joined_members(self) -> tuple[JoinedMember, ...]:
-        """Return all members of the current generation."""
-        return tuple(
-            JoinedMember(member.member_id, member.group_instance_id, member.metadata(self.protocol_name))
-            for member in self.members.values()
+            tuple(
+                JoinedMember(entry.member_id, entry.group_instance_id, entry.metadata(self.protocol_name))
+                for entry in self.members.values()
+                if leads
+            ),
         )
 
     def sync_result(self, member: Member) -> SyncResult:

@@ -77,36 +77,6 @@ async def test_a_member_that_failed_with_its_coordinator_expires_at_the_next_one
     assert members_of(new) == [alive.identity]
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        (b"", b"hello"),
-        (b"\xff", b"[]"),
-        (b"null", b"[]"),
-        (b'["other", "events", 0]', b"hello"),
-        (b'["other", "events", 0]', b"[1, 2, 3, 4]"),
-        (b'["other", "events"]', b"[1]"),
-        (b'["other"]', b"[]"),
-        (b'["other"]', b'{"members": [{}], "protocol_type": ""}'),
-        (b'["other"]', b'{"members": [], "protocol_type": ""}'),
-    ],
-)
-async def test_an_unreadable_record_is_logged_and_the_other_groups_are_loaded(
-    coordinator: GroupCoordinator,
-    coordinate: Coordinate,
-    log: MemoryLog,
-    caplog: pytest.LogCaptureFixture,
-    key: bytes,
-    value: bytes,
-) -> None:
-    log.records[coordinator.partition_for(GROUP)].append((key, value))
-    await Client(coordinator).commit(EVENTS, 7)
-    new = await hand_over(coordinator, coordinate)
-    assert [group.group_id for group in new.list_groups()] == [GROUP]
-    assert new.fetch_offsets(GROUP) == {EVENTS: CommittedOffset(7)}
-    assert f"skipped the unreadable record of {key!r}" in caplog.text
-
-
 async def test_generation_ids_continue_with_the_new_coordinator(
     member: Client, coordinate: Coordinate
 ) -> None:
