@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from examples.broker.cluster import Cluster
-from examples.broker.node.node import Node
+from examples.broker.controller.new_topic import NewTopic
 from examples.broker.replication.partition import Partition
+from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.testing import ThreadedCluster
 from examples.broker.topic_partition import TopicPartition
@@ -32,6 +33,25 @@ class LiveCluster(ThreadedCluster):
             if counts.pending
         }
 
+    def create_topics(self, *topics: NewTopic) -> None:
+        """Create topics, and wait until every broker knows them."""
+        self.look(lambda cluster: [cluster.controller.create_topic(topic) for topic in topics])
+        names = {topic.name for topic in topics}
+        self.until(
+            lambda cluster: all(
+                names <= node.admin.cache.image.topics.keys() for node in cluster.nodes.values()
+            )
+        )
+
+    def fence(self, broker_id: int) -> None:
+        """End the session of a broker at once, so that no test depends on its timeout."""
+        self.look(lambda cluster: cluster.controller.fence(broker_id))
+
+    def kill(self, broker_id: int) -> None:
+        """Kill a broker, and end its session."""
+        super().kill(broker_id)
+        self.fence(broker_id)
+
     def leader_of(self, topic: str, partition: int = 0) -> int:
         state = self.look(
             lambda cluster: cluster.controller.image.partition(TopicPartition(topic, partition))
@@ -56,15 +76,18 @@ class LiveCluster(ThreadedCluster):
             )
         )
 
-    def node(self, broker_id: int) -> Node:
-        return self._cluster.nodes[broker_id]
-
     def until(self, condition: Callable[[Cluster], T], *, within: float = PATIENCE) -> T:
         """Wait for a truthy value.
 
         Raises AssertionError with the pending operations when there is none in time.
         """
         return until(lambda: self.look(condition), within=within, explain=self.pending)
+
+
+def consumers_fetches(replicas: ReplicaManager) -> list[Any]:
+    """Return a broker's pending fetches without those of followers, of which some are always pending."""
+    fetches: list[Any] = replicas.fetch_purgatory.operations()
+    return [fetch for fetch in fetches if not fetch._params.from_follower]
 
 
 def _replicas(cluster: Cluster, topic_partition: TopicPartition) -> dict[int, Partition]:

@@ -1,106 +1,58 @@
-"""Many consumers with pending fetches cost memory, but no processor time until there are records."""
+"""Many consumers with pending fetches wake nobody until there are records, and then are answered together."""
 
-import resource
-import time
-import tracemalloc
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
-
+import anyio
 import pytest
 
-from examples.broker.cluster import Cluster
-from examples.broker.controller.new_topic import NewTopic
-from examples.broker.protocol.apis import FETCH
+from examples.broker.cluster import Cluster, ClusterConfig
+from examples.broker.protocol.apis import FETCH, PRODUCE
+from examples.broker.protocol.client import PeerConnection
+from examples.broker.protocol.versions import request_class
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.bad_input.raw_client import RawClient
-from tests.examples.broker.live.bad_input.valid_requests import fetch_request, produced
-from tests.examples.broker.live.live_cluster import LiveCluster
-from tests.examples.broker.protocol.wire_messages import request_frame, with_size
+from tests.examples.broker.live.bad_input.valid_requests import fetch_of, produce_of
 from tests.examples.broker.wire_batches import wire_batch
+from tests.kafka.scenarios.answers import message
 
-pytestmark = pytest.mark.real_time
-
-LEADER = 1
-# The topic has no followers, so that all fetches are those of consumers.
-TOPIC = NewTopic("news", assignment=((LEADER,),))
-PARTITION = TopicPartition(TOPIC.name, 0)
-SECONDS = 2.0
-# Seconds of processor time. If each of 1,000 polls woke up once, it would be several times as much.
-SLACK = 0.1
+# Both ends of each connection are open files of this process.
+POLLS = 200
+MINUTE = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Seconds of processor time on the brokers' thread, and the wake-ups of their purgatories' timers."""
-
-    processor: float
-    wakeups: int
-
-
-def spent_so_far(cluster: Cluster) -> Spent:
-    wakeups = sum(
+def wakeups(cluster: Cluster) -> int:
+    """Count the wake-ups of all purgatories' timers."""
+    return sum(
         counts.wakeups for purgatories in cluster.statistics().values() for counts in purgatories.values()
     )
-    return Spent(time.thread_time(), wakeups)
 
 
-def spent(cluster: LiveCluster) -> Spent:
-    """Return what the brokers spend in ``SECONDS`` without requests."""
-    before = cluster.look(spent_so_far)
-    time.sleep(SECONDS)
-    after = cluster.look(spent_so_far)
-    return Spent(after.processor - before.processor, after.wakeups - before.wakeups)
+@pytest.mark.usefixtures("virtual_time")
+async def test_idle_polls_wake_nobody_and_are_answered_together() -> None:
+    poll = message(request_class(FETCH, FETCH.max_version), fetch_of("news", max_wait=3_600_000))
+    news = message(request_class(PRODUCE, PRODUCE.max_version), produce_of(wire_batch(b"news"), "news"))
+    answers: list[int] = []
 
+    async def read(connection: PeerConnection) -> None:
+        (topic,) = (await connection.request(FETCH, poll)).responses
+        answers.append(topic.partitions[0].high_watermark)
+        await connection.aclose()
 
-def waiting(cluster: Cluster) -> int:
-    return len(cluster.nodes[LEADER].replicas.fetch_purgatory.operations(PARTITION))
+    async with Cluster.running(ClusterConfig(brokers=1, port=0)) as cluster:
+        (node,) = cluster.nodes.values()
+        await node.admin.auto_create(["news"])
+        began = wakeups(cluster)
+        await anyio.sleep(MINUTE)
+        without = wakeups(cluster) - began
 
-
-@pytest.fixture(params=[100, pytest.param(1000, marks=pytest.mark.long)])
-def polls(request: pytest.FixtureRequest) -> Iterator[int]:
-    """The number of connections. Both ends of each one are open files of this process."""
-    polls: int = request.param
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = 2 * polls + 500
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        pytest.skip(f"{needed} open files are needed, and {hard} allowed")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
-    yield polls
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def test_idle_polls_take_no_processor_time_and_are_completed_together(
-    cluster: LiveCluster, polls: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cluster.look(lambda running: running.controller.create_topic(TOPIC))
-    cluster.until(lambda running: running.nodes[LEADER].replicas.partitions.get(PARTITION))
-    address = cluster.look(lambda running: (running.nodes[LEADER].host, running.nodes[LEADER].port))
-    without = spent(cluster)
-    poll = with_size(request_frame(fetch_request(TOPIC.name, max_wait_ms=600_000)))
-    with ExitStack() as stack:
-        tracemalloc.start()
-        clients = [stack.enter_context(RawClient.connected(address)) for _ in range(polls)]
-        for client in clients:
-            client.send(poll)
-        cluster.until(lambda running: waiting(running) == polls)
-        held, _ = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        with_polls = spent(cluster)
-        with capsys.disabled():
-            print(
-                f"\n{polls:,} idle polls: {held / polls / 1024:.1f} KiB for each, its connection included; "
-                f"in {SECONDS:g} s {with_polls.processor * 1000:.0f} ms of processor time and "
-                f"{with_polls.wakeups} wake-ups, without them {without.processor * 1000:.0f} ms "
-                f"and {without.wakeups}",
-                end=" ",
-            )
-        assert with_polls.processor < without.processor + SLACK
-        # A timing wheel may wake up now and then without polls, too.
-        assert with_polls.wakeups < without.wakeups + polls / 20
-
-        with RawClient.connected(address) as producer:
-            assert produced(producer, wire_batch(b"news"), topic=TOPIC.name).base_offset == 0
-        for client in clients:
-            assert client.response(FETCH).responses[0].partitions[0].high_watermark == 1
-    assert cluster.look(waiting) == 0
+        async with anyio.create_task_group() as tasks:
+            for _ in range(POLLS):
+                tasks.start_soon(read, await PeerConnection.open(node.host, node.port, "reader"))
+            fetches = node.replicas.fetch_purgatory
+            while len(fetches.operations(TopicPartition("news", 0))) < POLLS:
+                await anyio.lowlevel.checkpoint()
+            began = wakeups(cluster)
+            await anyio.sleep(MINUTE)
+            assert wakeups(cluster) - began <= without + 1
+            assert answers == []
+            producer = await PeerConnection.open(node.host, node.port, "writer")
+            await producer.request(PRODUCE, news)
+            await producer.aclose()
+        assert answers == [1] * POLLS

@@ -7,11 +7,14 @@ from tests.examples.broker.live.stored_once import find_faults
 
 # What a batch holds: the epoch of producer 7, the sequence of the first number, and the numbers.
 Batch = tuple[int, int, list[int]]
+Acknowledged = dict[int, int | None]
+
+NEW_EPOCH: list[Batch] = [(0, 0, [3, 5]), (1, 0, [5, 8])]
+ONCE_MORE: list[Batch] = [(0, 0, [3]), (0, 1, [3])]
+TWICE = "3 is stored 2 times in epoch (7, 0)"
 
 
-def faults(
-    *held: Batch, acknowledged: dict[int, int | None] | None = None, begins_new_epochs: bool = False
-) -> list[str]:
+def faults(held: list[Batch], acknowledged: Acknowledged, *, begins_new_epochs: bool) -> list[str]:
     numbers: list[int] = []
     batches: list[RecordBatch] = []
     for epoch, first, values in held:
@@ -19,58 +22,65 @@ def faults(
         batches.append(RecordBatch(len(values), b"x", len(numbers), producer=sequence))
         numbers += values
     stored = dict(enumerate(numbers))
-    return [*find_faults(stored, batches, acknowledged or {}, begins_new_epochs=begins_new_epochs)]
+    return [*find_faults(stored, batches, acknowledged, begins_new_epochs=begins_new_epochs)]
 
 
-def test_a_log_with_each_number_once_has_no_fault() -> None:
-    assert not faults((0, 0, [3]), (0, 1, [5, 8]), acknowledged={3: 0, 8: None})
+@pytest.mark.parametrize(
+    ("held", "acknowledged", "begins_new_epochs", "found"),
+    [
+        pytest.param([(0, 0, [3]), (0, 1, [5, 8])], {3: 0, 8: None}, False, [], id="each number once"),
+        pytest.param(
+            [(0, 0, [3, 5])],
+            {5: 0, 8: None},
+            False,
+            ["5, acknowledged at 0, is at 1", "8, acknowledged at None, is at None"],
+            id="an acknowledged number elsewhere",
+        ),
+        pytest.param([(0, 0, [5, 3])], {}, False, ["3 comes after 5"], id="out of order"),
+        pytest.param(ONCE_MORE, {}, False, [TWICE], id="again under the next sequence"),
+        pytest.param(ONCE_MORE, {}, True, [TWICE], id="again under the next sequence, beginning new epochs"),
+        pytest.param(NEW_EPOCH, {3: 0, 5: 2}, True, [], id="again in a new epoch"),
+        pytest.param(
+            NEW_EPOCH,
+            {},
+            False,
+            ["epoch (7, 1) begins at 2, after (7, 0)"],
+            id="a new epoch of a client that begins none",
+        ),
+        pytest.param(
+            NEW_EPOCH,
+            {5: 1},
+            True,
+            ["5, acknowledged at 1, is at 2"],
+            id="an acknowledged number again in a new epoch",
+        ),
+        pytest.param(
+            [(0, 0, [3, 5]), (1, 0, [3, 8])],
+            {},
+            True,
+            ["3 comes after 5"],
+            id="a part of what is not acknowledged",
+        ),
+        pytest.param(
+            [(1, 0, [3]), (0, 0, [5])],
+            {},
+            True,
+            ["epoch (7, 0) begins at 1, after (7, 1)"],
+            id="an earlier epoch after a later one",
+        ),
+    ],
+)
+def test_the_faults_of_a_log(
+    held: list[Batch], acknowledged: Acknowledged, begins_new_epochs: bool, found: list[str]
+) -> None:
+    assert faults(held, acknowledged, begins_new_epochs=begins_new_epochs) == found
 
 
-def test_an_acknowledged_number_has_to_be_where_it_was_acknowledged() -> None:
-    assert faults((0, 0, [3, 5]), acknowledged={5: 0, 8: None}) == [
-        "5, acknowledged at 0, is at 1",
-        "8, acknowledged at None, is at None",
-    ]
-
-
-def test_the_numbers_have_to_be_in_order() -> None:
-    assert faults((0, 0, [5, 3])) == ["3 comes after 5"]
-
-
-def test_a_repetition_of_a_batch_is_a_fault() -> None:
-    for begins_new_epochs in (False, True):
-        assert len(faults((0, 0, [3]), (0, 0, [3]), begins_new_epochs=begins_new_epochs)) == 2
-
-
-def test_a_repetition_under_the_next_sequence_is_a_fault() -> None:
-    for begins_new_epochs in (False, True):
-        assert faults((0, 0, [3]), (0, 1, [3]), begins_new_epochs=begins_new_epochs) == [
-            "3 is stored 2 times in epoch (7, 0)"
-        ]
-
-
-def test_a_repetition_in_a_new_epoch_is_a_fault_of_a_client_that_begins_none() -> None:
-    repeated: tuple[Batch, ...] = ((0, 0, [3, 5]), (1, 0, [5, 8]))
-    assert not faults(*repeated, acknowledged={3: 0, 5: 2}, begins_new_epochs=True)
-    assert faults(*repeated) == ["epoch (7, 1) begins at 2, after (7, 0)"]
-
-
-def test_in_a_new_epoch_only_what_is_not_acknowledged_is_repeated() -> None:
-    assert faults((0, 0, [3, 5]), (1, 0, [5, 8]), acknowledged={5: 1}, begins_new_epochs=True) == [
-        "5, acknowledged at 1, is at 2"
-    ]
-
-
-def test_in_a_new_epoch_all_is_repeated_from_the_first_number_on() -> None:
-    assert faults((0, 0, [3, 5]), (1, 0, [3, 8]), begins_new_epochs=True) == ["3 comes after 5"]
-
-
-@pytest.mark.parametrize("first", [0, 2])
-def test_a_batch_that_does_not_continue_its_epoch_is_a_fault(first: int) -> None:
-    assert len(faults((0, 0, [3]), (0, first, [5]), begins_new_epochs=True)) == 1
-
-
-def test_an_earlier_epoch_does_not_come_after_a_later_one() -> None:
-    assert faults((1, 0, [3]), (0, 0, [5]), begins_new_epochs=True) == [
-        "epoch (7, 0) begins at 1, after (7, 1)"
-    ]
+@pytest.mark.parametrize(("first", "count"), [(0, 2), (2, 1)])
+@pytest.mark.parametrize("begins_new_epochs", [False, True])
+def test_a_batch_that_does_not_continue_its_epoch_is_a_fault(
+    first: int, count: int, begins_new_epochs: bool
+) -> None:
+    """And a batch that is stored again has its numbers twice, too."""
+    number = 3 if first == 0 else 5
+    assert len(faults([(0, 0, [3]), (0, first, [number])], {}, begins_new_epochs=begins_new_epochs)) == count

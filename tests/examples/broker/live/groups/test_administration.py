@@ -1,10 +1,10 @@
 """Administration of groups, with the clients that support it."""
 
-import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+import kafka.admin  # type: ignore[import-untyped]  # has no types
 import pytest
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -12,11 +12,6 @@ from confluent_kafka.admin import AdminClient
 from examples.broker.errors import ErrorCode
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
 from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
-
-with warnings.catch_warnings():
-    # kafka-python loads its schemas by a function that is deprecated in Python 3.11 and 3.12, not in 3.13.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka.admin  # type: ignore[import-untyped]  # has no types
 
 pytestmark = [pytest.mark.real_time, pytest.mark.parametrize("client", ["confluent-kafka"])]
 
@@ -65,7 +60,7 @@ def test_offsets_are_altered_only_while_the_group_is_empty(group: LiveGroup, adm
     group.produce(3)
     member = group.join("ann")
     group.settle(member)
-    until(lambda: all(member.reads_of(partition) == [0, 1, 2] for partition in range(PARTITIONS)))
+    group.until_read(member, offsets=[0, 1, 2])
     member.commit()
     assert listed(admin, group) == dict.fromkeys(range(PARTITIONS), 3)
     with pytest.raises(KafkaException) as refused:
@@ -83,7 +78,7 @@ def test_a_group_is_deleted_with_its_offsets_once_it_is_empty(group: LiveGroup, 
     group.produce(1)
     member = group.join("ann")
     group.settle(member)
-    until(lambda: all(member.reads_of(partition) == [0] for partition in range(PARTITIONS)))
+    group.until_read(member, offsets=[0])
     member.commit()
     assert deletion(admin, group) == ErrorCode.NON_EMPTY_GROUP
     member.close()
@@ -100,7 +95,7 @@ def test_offsets_are_deleted_unless_a_member_subscribes_to_their_topic(
     group.produce(1)
     member = group.join("ann")
     group.settle(member)
-    until(lambda: all(member.reads_of(partition) == [0] for partition in range(PARTITIONS)))
+    group.until_read(member, offsets=[0])
     member.commit()
     partition = kafka.TopicPartition(group.topic, 0)
     subscribed = kafka_python_admin.delete_group_offsets(group.group_id, [partition])
