@@ -1,17 +1,18 @@
 """A running cluster for tests with blocking clients, or clients with their own event loop."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from examples.broker.cluster import Cluster
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.replication.fetch_sessions import FetchSession
 from examples.broker.replication.partition import Partition
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.testing import ThreadedCluster
 from examples.broker.topic_partition import TopicPartition
-from purgatory import PurgatoryStatistics
+from purgatory import DelayedOperation, PurgatoryStatistics
 
 T = TypeVar("T")
 
@@ -35,7 +36,7 @@ class LiveCluster(ThreadedCluster):
 
     def create_topics(self, *topics: NewTopic) -> None:
         """Create topics, and wait until every broker knows them."""
-        self.look(lambda cluster: [cluster.controller.create_topic(topic) for topic in topics])
+        self.look(lambda cluster: [cluster.controller.create(topic) for topic in topics])
         names = {topic.name for topic in topics}
         self.until(
             lambda cluster: all(
@@ -84,10 +85,17 @@ class LiveCluster(ThreadedCluster):
         return until(lambda: self.look(condition), within=within, explain=self.pending)
 
 
-def consumers_fetches(replicas: ReplicaManager) -> list[Any]:
-    """Return a broker's pending fetches without those of followers, of which some are always pending."""
-    fetches: list[Any] = replicas.fetch_purgatory.operations()
-    return [fetch for fetch in fetches if not fetch._params.from_follower]
+def consumers_fetches(replicas: ReplicaManager) -> dict[DelayedOperation[Any], Collection[Any]]:
+    """Return a broker's pending fetches of consumers, with their partitions.
+
+    Some fetches of followers are always pending.
+    """
+    found: dict[DelayedOperation[Any], Collection[Any]] = {}
+    for fetch in replicas.fetch_purgatory.operations():
+        session = next((key for key in fetch.keys if isinstance(key, FetchSession)), None)
+        if session is None or not session.from_follower:
+            found[fetch] = fetch.keys if session is None else session.partitions
+    return found
 
 
 def _replicas(cluster: Cluster, topic_partition: TopicPartition) -> dict[int, Partition]:

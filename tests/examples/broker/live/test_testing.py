@@ -14,7 +14,7 @@ pytestmark = pytest.mark.real_time
 
 
 def create_topic(cluster: LiveCluster) -> None:
-    cluster.look(lambda running: running.controller.create_topic(NewTopic("events", 3, 3)))
+    cluster.look(lambda running: running.controller.create(NewTopic("events", 3, 3)))
 
 
 @pytest.mark.parametrize(

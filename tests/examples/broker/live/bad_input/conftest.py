@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from examples.broker.cluster import Cluster
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from tests.examples.broker.live.bad_input.healthy_client import HealthyClient
 from tests.examples.broker.live.bad_input.raw_client import RawClient
 from tests.examples.broker.live.bad_input.valid_requests import (

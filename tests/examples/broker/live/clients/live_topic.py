@@ -68,7 +68,8 @@ class LiveTopic:
 
         def look(cluster: Cluster) -> list[DelayedOperation[Any]]:
             replicas = cluster.nodes[self.state_in(cluster).leader].replicas
-            return [fetch for fetch in consumers_fetches(replicas) if self.partition in fetch._request]
+            fetches = consumers_fetches(replicas)
+            return [fetch for fetch, partitions in fetches.items() if self.partition in partitions]
 
         return self.cluster.look(look)
 

@@ -28,7 +28,7 @@ def test_a_commit_for_a_topic_that_does_not_exist_is_refused(shared_cluster: Liv
     with closing(Consumer(settings)) as consumer:
         with pytest.raises(KafkaException) as refused:
             consumer.commit(offsets=[TopicPartition("never-created", 0, 5)], asynchronous=False)
-        assert refused.value.args[0].code() == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert refused.value.args[0].code() == ErrorCode.unknown_topic_or_partition
 
 
 def test_a_consumer_that_allows_it_creates_its_topic(shared_cluster: LiveCluster) -> None:

@@ -10,8 +10,8 @@ from typing import Final, Self
 from confluent_kafka import Producer
 
 from examples.broker.cluster import Cluster
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.group.group import Group, GroupState
 from examples.broker.group.requests import MemberIdentity
 from examples.broker.node.node import Node
@@ -29,12 +29,15 @@ POLL: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The group at one moment, with member ids and heartbeat counts by the members' names."""
+    """The group at one moment, with the id and the end of the session by the members' names.
+
+    Each heartbeat moves the end of a session.
+    """
 
     state: GroupState
     generation_id: int
     member_ids: Mapping[str, str]
-    heartbeats: Mapping[str, int]
+    sessions: Mapping[str, float]
     at: float
 
 
@@ -200,11 +203,15 @@ class LiveGroup:
         if group is None:
             return None
         members = group.members.values()
+        sessions = {
+            session.keys[0]: session.deadline or 0.0
+            for session in coordinator.groups._purgatories["heartbeat"].operations()
+        }
         return Snapshot(
             group.state,
             group.generation_id,
             {member.client_id: member.member_id for member in members},
-            {member.client_id: member.heartbeats for member in members},
+            {member.client_id: sessions[self.group_id, member.member_id] for member in members},
             time.monotonic(),
         )
 
