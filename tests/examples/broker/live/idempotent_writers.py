@@ -7,7 +7,6 @@ from functools import partial
 from typing import Self
 
 from tests.examples.broker.live.clients.client_interface import (
-    DELIVERY_TIMEOUT,
     Client,
     Producer,
     ProducerSettings,
@@ -60,7 +59,7 @@ class Writer:
 
     def flush(self) -> None:
         """Wait until every number is acknowledged or has failed."""
-        unanswered = wait(self._begun, 1.5 * DELIVERY_TIMEOUT).not_done
+        unanswered = wait(self._begun, 1.5 * ProducerSettings.DELIVERY_TIMEOUT_MS / 1000).not_done
         if unanswered:
             self.failed.append(f"{len(unanswered)} records are neither acknowledged nor given up")
 

@@ -96,17 +96,6 @@ def test_a_record_waits_for_a_hanging_follower_until_it_has_left_the_in_sync_rep
     assert topic.on_each(stored)[3] == topic.on_each(stored)[1]
 
 
-def test_a_follower_that_is_not_in_sync_is_not_elected(topic: LiveTopic, producer: Producer) -> None:
-    pause_followers(topic, 2)
-    (sent,) = producer.begin(topic.name, RECORD)
-    until(lambda: ends(topic) == {1: 1, 2: 0, 3: 1})
-    remove_lagging(topic)
-    assert sent.result(PATIENCE) == 0
-    topic.cluster.stop(1)
-    assert topic.state.leader == 3
-    assert ends(topic) == {2: 0, 3: 1}
-
-
 def test_below_min_insync_replicas_nothing_is_appended(topic: LiveTopic) -> None:
     with (
         Confluent().producer(topic.cluster.bootstrap_servers, ProducerSettings(acks=1)) as hasty,
@@ -138,29 +127,3 @@ def test_a_record_that_is_not_committed_in_time_is_committed_later(topic: LiveTo
         assert topic.high_watermark() == 1
         resume_followers(topic, 2, 3)
         until(lambda: topic.high_watermark() == 2)
-
-
-def test_a_hanging_leader_is_replaced_and_truncates_unacknowledged_records_when_it_resumes(
-    cluster: LiveCluster, topic: LiveTopic, producer: Producer
-) -> None:
-    producer.send(topic.name, RECORD)
-    pause_followers(topic, 2, 3)
-    (unacknowledged,) = producer.begin(topic.name, Record(b"that only the leader has"))
-    until(lambda: ends(topic) == {1: 2, 2: 1, 3: 1})
-    cluster.pause(1)
-    resume_followers(topic, 2, 3)
-    cluster.fence(1)
-    until(lambda: (topic.state.leader, topic.state.in_sync) == (2, (2, 3)))
-    with one_shot(topic) as other:
-        assert other.send(topic.name, RECORD) == [2]
-    # The old leader does not know this yet, and has not answered the client.
-    assert ends(topic)[1] == 2
-    assert topic.on_each(lambda partition: partition.is_leader)[1]
-    assert not unacknowledged.done()
-    cluster.resume(1)
-    until(lambda: topic.state.in_sync == (1, 2, 3))
-    assert topic.state.leader == 2
-    # The client has got the new leader's address, and has sent it again.
-    assert unacknowledged.result(PATIENCE) == 3
-    assert ends(topic) == {1: 4, 2: 4, 3: 4}
-    assert topic.on_each(stored)[1] == topic.on_each(stored)[2] == topic.on_each(stored)[3]

@@ -31,13 +31,8 @@ def shared_cluster() -> Iterator[LiveCluster]:
         CONFIG,
         broker=replace(
             CONFIG.broker,
-            groups=replace(
-                CONFIG.broker.groups,
-                # Long enough for both members of a test to join the first generation.
-                group_initial_rebalance_delay=1.0,
-                # A member whose client disconnects expires soon, whatever session timeout it asks for.
-                group_max_session_timeout=2.0,
-            ),
+            # A member whose client disconnects expires soon, whatever session timeout it asks for.
+            groups=replace(CONFIG.broker.groups, group_max_session_timeout=2.0),
         ),
     )
     # The follower that a test pauses holds a replica of REPLICATED_TOPIC alone.

@@ -7,15 +7,13 @@ from typing import Any
 import pytest
 
 from examples.broker.cluster import Cluster
-from examples.broker.protocol.apis import FETCH, JOIN_GROUP, PRODUCE, SYNC_GROUP, Api
+from examples.broker.protocol.apis import FETCH, PRODUCE, Api
 from tests.examples.broker.live.bad_input.raw_client import RawClient, frame_of
 from tests.examples.broker.live.bad_input.valid_requests import (
     FOLLOWER,
     INT32_MAX,
-    LEADER,
     REPLICATED_TOPIC,
     fetch_of,
-    join_of,
     pending_test_fetches,
     produce_of,
 )
@@ -26,8 +24,6 @@ from tests.kafka.scenarios.answers import Plain
 pytestmark = pytest.mark.real_time
 
 CLIENTS = 20
-LEAVE = pytest.mark.parametrize("leave", [RawClient.go, RawClient.vanish])
-Leave = Callable[[RawClient], None]
 
 
 def waiting(cluster: Cluster, purgatory: str) -> int:
@@ -42,7 +38,7 @@ def cancelled(cluster: Cluster, purgatory: str) -> int:
     return sum(purgatories[purgatory].cancelled for purgatories in cluster.statistics().values())
 
 
-@LEAVE
+@pytest.mark.parametrize("leave", [RawClient.go, RawClient.vanish])
 @pytest.mark.parametrize(
     ("api", "values"),
     [
@@ -52,7 +48,11 @@ def cancelled(cluster: Cluster, purgatory: str) -> int:
     ids=["fetch", "produce"],
 )
 def test_a_disconnect_cancels_the_wait(
-    shared_cluster: LiveCluster, address: tuple[str, int], api: Api[Any, Any], values: Plain, leave: Leave
+    shared_cluster: LiveCluster,
+    address: tuple[str, int],
+    api: Api[Any, Any],
+    values: Plain,
+    leave: Callable[[RawClient], None],
 ) -> None:
     name = api.name.lower()
     before = shared_cluster.look(lambda cluster: cancelled(cluster, name))
@@ -75,26 +75,3 @@ def test_a_disconnect_cancels_the_wait(
         (answer,) = topic["partition_responses"]
         assert answer["error_code"] == "none"
         assert api is not PRODUCE or answer["base_offset"] >= CLIENTS
-
-
-@LEAVE
-@pytest.mark.parametrize("purgatory", ["join", "sync"])
-def test_members_that_disconnect_expire(
-    shared_cluster: LiveCluster, address: tuple[str, int], leave: Leave, purgatory: str
-) -> None:
-    group = f"{purgatory}-{leave.__name__}"
-    with RawClient.connected(address) as one, RawClient.connected(address) as other:
-        members = {client: client.ask(JOIN_GROUP, join_of(group))["member_id"] for client in (one, other)}
-        for client, member_id in members.items():
-            client.send(frame_of(JOIN_GROUP, join_of(group, member_id=member_id)))
-        if purgatory == "sync":
-            joined = {client: client.response(JOIN_GROUP) for client in members}
-            (leader,) = (client for client, answer in joined.items() if answer["members"])
-            (follower,) = members.keys() - {leader}
-            generation_id = joined[follower]["generation_id"]
-            sync = {"group_id": group, "generation_id": generation_id, "member_id": members[follower]}
-            follower.send(frame_of(SYNC_GROUP, sync))
-        shared_cluster.until(lambda cluster: waiting(cluster, purgatory))
-        for client in members:
-            leave(client)
-    shared_cluster.until(lambda cluster: not cluster.nodes[LEADER].groups.describe_group(group).members)

@@ -6,18 +6,12 @@ import pytest
 
 from examples.broker.protocol.apis import (
     ALTER_CONFIGS,
-    CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_RECORDS,
-    DESCRIBE_LOG_DIRS,
-    DESCRIBE_PRODUCERS,
-    DESCRIBE_TOPIC_PARTITIONS,
     FETCH,
     INCREMENTAL_ALTER_CONFIGS,
     JOIN_GROUP,
     LIST_OFFSETS,
-    METADATA,
-    OFFSET_DELETE,
     PRODUCE,
     Api,
 )
@@ -50,10 +44,6 @@ def topic_of(name: str, partitions: int = 1, replicas: int = 1) -> Plain:
     return {"topics": [{"name": name, "num_partitions": partitions, "replication_factor": replicas}]}
 
 
-def more_of(name: str, count: int) -> Plain:
-    return {"topics": [{"name": name, "count": count, "assignments": None}], "timeout": INT32_MAX}
-
-
 def setting_of(name: str, value: str, topic: str = TOPIC, kind: int = 2) -> Plain:
     configs = [{"name": name, "value": value}]
     return {"resources": [{"resource_type": kind, "resource_name": topic, "configs": configs}]}
@@ -67,18 +57,6 @@ def offset_of(timestamp: int) -> Plain:
 def deletion_of(offset: int) -> Plain:
     partition = {"partition_index": 0, "offset": offset}
     return {"topics": [{"name": TOPIC, "partitions": [partition]}], "timeout": INT32_MAX}
-
-
-def producers_of(topic: str, index: int) -> Plain:
-    return {"topics": [{"name": topic, "partition_indexes": [index]}]}
-
-
-def metadata_of(name: str) -> Plain:
-    return {"topics": [{"name": name}], "allow_auto_topic_creation": True}
-
-
-def offsets_of(group: str) -> Plain:
-    return {"group_id": group, "topics": [{"name": TOPIC, "partitions": [{"partition_index": 0}]}]}
 
 
 # Each request is answered with one error, or with none.
@@ -114,9 +92,6 @@ ABSURD: Final[list[tuple[Api[Any, Any], str | None, list[Plain]]]] = [
     (CREATE_TOPICS, "invalid_partitions", [topic_of("negative", -5)]),
     (CREATE_TOPICS, "invalid_replication_factor", [topic_of("copies", 1, n) for n in (2**15 - 1, -5)]),
     (CREATE_TOPICS, "invalid_topic_exception", [topic_of("../escape"), topic_of(LONGEST)]),
-    (CREATE_PARTITIONS, "policy_violation", [more_of(TOPIC, INT32_MAX)]),
-    (CREATE_PARTITIONS, "invalid_partitions", [more_of(TOPIC, 1), more_of(TOPIC, -(2**31))]),
-    (CREATE_PARTITIONS, NO_SUCH_PARTITION, [more_of(LONGEST, 2)]),
     *(
         entry
         for api in (ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS)
@@ -126,11 +101,6 @@ ABSURD: Final[list[tuple[Api[Any, Any], str | None, list[Plain]]]] = [
             (api, "invalid_request", [setting_of("retention.ms", "1", kind=-128)]),
         )
     ),
-    (DESCRIBE_PRODUCERS, NO_SUCH_PARTITION, [producers_of(TOPIC, -1), producers_of(LONGEST, 0)]),
-    (DESCRIBE_LOG_DIRS, None, [{"topics": [{"topic": LONGEST, "partitions": [INT32_MAX]}]}]),
-    (OFFSET_DELETE, "group_id_not_found", [offsets_of("nobody"), offsets_of(LONGEST)]),
-    (OFFSET_DELETE, "invalid_group_id", [offsets_of("")]),
-    (METADATA, "invalid_topic_exception", [metadata_of(name) for name in ("", "..", "\0", LONGEST)]),
     (JOIN_GROUP, "invalid_group_id", [join_of("")]),
     (JOIN_GROUP, "invalid_session_timeout", [join_of("g", session_timeout=n) for n in (0, -1, INT32_MAX)]),
 ]
@@ -164,12 +134,6 @@ def test_an_absurd_request_is_answered(
 def test_a_bad_batch_without_acks_closes_the_connection(client: RawClient) -> None:
     client.send(frame_of(PRODUCE, produce_of(BATCH[:-1], acks=0)))
     assert client.until_closed() == b""
-
-
-def test_a_page_of_topics_begins_at_the_cursor_whatever_it_names(client: RawClient) -> None:
-    cursor = {"topic_name": LONGEST, "partition_index": -1}
-    page = client.ask(DESCRIBE_TOPIC_PARTITIONS, {"response_partition_limit": -(2**31), "cursor": cursor})
-    assert sum(len(topic["partitions"]) for topic in page["topics"]) <= 1
 
 
 def test_a_fetch_with_the_largest_limits_can_be_abandoned(

@@ -22,12 +22,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from examples.broker.errors import ErrorCode
 from tests.examples.broker.live.clients.client_interface import (
-    BATCH_BYTES,
-    DELIVERY_TIMEOUT,
-    REBALANCE_TIMEOUT_MS,
-    Consumer,
     ConsumerSettings,
-    Listener,
     Producer,
     ProducerSettings,
     ReadRecord,
@@ -36,7 +31,7 @@ from tests.examples.broker.live.clients.client_interface import (
     milliseconds,
 )
 from tests.examples.broker.live.clients.keywords import (
-    RebalanceListener,
+    KeywordConsumer,
     consumer_keywords,
     producer_keywords,
     read_records,
@@ -70,43 +65,16 @@ class AiokafkaProducer(Producer):
         ]
 
 
-class AiokafkaConsumer(Consumer):
+class AiokafkaConsumer(KeywordConsumer):
     def __init__(self, consumer: Any, portal: BlockingPortal) -> None:
-        super().__init__()
-        self._consumer = consumer
-        self._portal = portal
-
-    def read(self, topic: str, offset: int) -> None:
-        partition = TopicPartition(topic, 0)
-        self._portal.call(self._consumer.assign, [partition])
-        self._portal.call(self._consumer.seek, partition, offset)
-
-    def subscribe(self, topic: str, listener: Listener | None = None) -> None:
-        rebalance_listener = None if listener is None else RebalanceListener(listener)
-        self._portal.call(lambda: self._consumer.subscribe([topic], listener=rebalance_listener))
+        super().__init__(consumer, TopicPartition, portal.call)
 
     def poll(self, within: float) -> list[ReadRecord]:
         with _refusals():
-            return self._portal.call(self._poll, milliseconds(within))
+            return read_records(self._call(self._poll, milliseconds(within)))
 
-    def commit(self) -> None:
-        with _refusals():
-            self._portal.call(self._consumer.commit)
-
-    def offset_for_time(self, topic: str, timestamp: int) -> int | None:
-        partition = TopicPartition(topic, 0)
-        found = self._portal.call(self._consumer.offsets_for_times, {partition: timestamp})[partition]
-        return None if found is None else found.offset
-
-    def bounds(self, topic: str) -> tuple[int, int]:
-        partition = TopicPartition(topic, 0)
-        return (
-            self._portal.call(self._consumer.beginning_offsets, [partition])[partition],
-            self._portal.call(self._consumer.end_offsets, [partition])[partition],
-        )
-
-    async def _poll(self, timeout_ms: int) -> list[ReadRecord]:
-        return read_records(await self._consumer.getmany(timeout_ms=timeout_ms))
+    async def _poll(self, timeout_ms: int) -> Any:
+        return await self._consumer.getmany(timeout_ms=timeout_ms)
 
 
 class AiokafkaAdmin:
@@ -179,8 +147,8 @@ class Aiokafka:
         if settings.impatient:
             # It gives up a record after this time.
             keywords |= {
-                "max_batch_size": BATCH_BYTES,
-                "request_timeout_ms": milliseconds(DELIVERY_TIMEOUT),
+                "max_batch_size": settings.BATCH_BYTES,
+                "request_timeout_ms": settings.DELIVERY_TIMEOUT_MS,
             }
         with _running(lambda: AIOKafkaProducer(**keywords)) as (producer, portal):
             yield AiokafkaProducer(producer, portal)
@@ -188,7 +156,7 @@ class Aiokafka:
     @contextmanager
     def consumer(self, bootstrap_servers: str, settings: ConsumerSettings) -> Iterator[AiokafkaConsumer]:
         keywords = consumer_keywords(bootstrap_servers, settings)
-        keywords["rebalance_timeout_ms"] = REBALANCE_TIMEOUT_MS
+        keywords["rebalance_timeout_ms"] = settings.REBALANCE_TIMEOUT_MS
         with _running(lambda: AIOKafkaConsumer(**keywords)) as (consumer, portal):
             yield AiokafkaConsumer(consumer, portal)
 

@@ -6,32 +6,15 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, Final, NamedTuple, Protocol, runtime_checkable
 
 from examples.broker.errors import ErrorCode
 
 # The codecs with their numbers in the attributes of a batch.
 CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
-# Larger than the limit of the brokers, so that the broker refuses a request and not the client.
-MAX_REQUEST_SIZE: Final = 4 << 20
-
 # The longest time in seconds of a single call of a client.
 PATIENCE: Final = 30.0
-
-# Seconds after which an impatient producer gives up a record. It is far longer than any fault lasts.
-DELIVERY_TIMEOUT: Final = 60.0
-# The times of an impatient producer. They are short, so that it soon notices a failed or a new leader.
-REQUEST_TIMEOUT_MS: Final = 1000
-RETRY_BACKOFF_MS: Final = 20
-# Its batches are small, so that many are in flight when a fault comes.
-BATCH_BYTES: Final = 512
-
-# The times of a consumer. They are short, so that it soon notices a rebalance or another coordinator.
-HEARTBEAT_INTERVAL_MS: Final = 100
-BACKOFF_MS: Final = 50
-METADATA_MAX_AGE_MS: Final = 500
-REBALANCE_TIMEOUT_MS: Final = 60_000
 
 
 class Refused(Exception):
@@ -60,7 +43,11 @@ class ReadRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """``acks`` is 0, 1, or -1 for all. A producer waits ``linger`` seconds for more records of a batch."""
+    """``acks`` is 0, 1, or -1 for all. A producer waits ``linger`` seconds for more records of a batch.
+
+    An ``impatient`` producer soon notices a failed or a new leader. Its batches are small, so that many are
+    in flight when a fault comes. It gives up a record long after any fault has ended.
+    """
 
     acks: int = -1
     compression: str = "none"
@@ -68,10 +55,20 @@ class ProducerSettings:
     linger: float = 0.0
     impatient: bool = False
 
+    BATCH_BYTES: ClassVar = 512
+    RETRY_BACKOFF_MS: ClassVar = 20
+    REQUEST_TIMEOUT_MS: ClassVar = 1000
+    DELIVERY_TIMEOUT_MS: ClassVar = 60_000
+    # Larger than the limit of the brokers, so that the broker refuses a request and not the client.
+    MAX_REQUEST_SIZE: ClassVar = 4 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """Times are in seconds. With a ``group_id`` the consumer may subscribe to topics."""
+    """Times are in seconds. With a ``group_id`` the consumer may subscribe to topics.
+
+    It soon notices a rebalance or another coordinator.
+    """
 
     fetch_min_bytes: int = 1
     fetch_max_wait: float = 0.5
@@ -80,6 +77,11 @@ class ConsumerSettings:
     session_timeout: float = 30.0
     instance_id: str | None = None
     cooperative: bool = False
+
+    HEARTBEAT_INTERVAL_MS: ClassVar = 100
+    BACKOFF_MS: ClassVar = 50
+    METADATA_MAX_AGE_MS: ClassVar = 500
+    REBALANCE_TIMEOUT_MS: ClassVar = 60_000
 
 
 class Listener(Protocol):

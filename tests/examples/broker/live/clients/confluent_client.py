@@ -19,16 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __all__
 )
 
 from tests.examples.broker.live.clients.client_interface import (
-    BACKOFF_MS,
-    BATCH_BYTES,
-    DELIVERY_TIMEOUT,
-    HEARTBEAT_INTERVAL_MS,
-    MAX_REQUEST_SIZE,
-    METADATA_MAX_AGE_MS,
     PATIENCE,
-    REBALANCE_TIMEOUT_MS,
-    REQUEST_TIMEOUT_MS,
-    RETRY_BACKOFF_MS,
     Consumer,
     ConsumerSettings,
     Listener,
@@ -43,20 +34,6 @@ from tests.examples.broker.live.clients.keywords import indexes
 
 Settings = dict[str, Any]
 
-IMPATIENT: Final[Settings] = {
-    "batch.size": BATCH_BYTES,
-    "message.timeout.ms": milliseconds(DELIVERY_TIMEOUT),
-    "request.timeout.ms": REQUEST_TIMEOUT_MS,
-    "socket.timeout.ms": REQUEST_TIMEOUT_MS,
-    "retry.backoff.ms": RETRY_BACKOFF_MS,
-    "retry.backoff.max.ms": RETRY_BACKOFF_MS,
-    "reconnect.backoff.ms": RETRY_BACKOFF_MS,
-    "reconnect.backoff.max.ms": RETRY_BACKOFF_MS,
-    # It builds no produce request while another request waits to be sent on the connection. If it asked for
-    # metadata faster than a busy machine answers, it would send no records.
-    "topic.metadata.refresh.interval.ms": 5000,
-    "topic.metadata.refresh.fast.interval.ms": 250,
-}
 # Seconds between two looks whether a producer ends.
 POLL: Final = 0.05
 
@@ -223,15 +200,29 @@ class Confluent:
 
     @contextmanager
     def producer(self, bootstrap_servers: str, settings: ProducerSettings) -> Iterator[ConfluentProducer]:
-        chosen = {
+        chosen: Settings = {
             "acks": settings.acks,
             "compression.type": settings.compression,
             "enable.idempotence": settings.idempotent,
             "linger.ms": milliseconds(settings.linger),
-            "message.max.bytes": MAX_REQUEST_SIZE,
+            "message.max.bytes": settings.MAX_REQUEST_SIZE,
         }
-        impatient = IMPATIENT if settings.impatient else {}
-        with ConfluentProducer.running(bootstrap_servers, chosen | impatient) as producer:
+        if settings.impatient:
+            chosen |= {
+                "batch.size": settings.BATCH_BYTES,
+                "message.timeout.ms": settings.DELIVERY_TIMEOUT_MS,
+                "request.timeout.ms": settings.REQUEST_TIMEOUT_MS,
+                "socket.timeout.ms": settings.REQUEST_TIMEOUT_MS,
+                "retry.backoff.ms": settings.RETRY_BACKOFF_MS,
+                "retry.backoff.max.ms": settings.RETRY_BACKOFF_MS,
+                "reconnect.backoff.ms": settings.RETRY_BACKOFF_MS,
+                "reconnect.backoff.max.ms": settings.RETRY_BACKOFF_MS,
+                # It builds no produce request while another request waits to be sent on the connection. If it
+                # asked for metadata faster than a busy machine answers, it would send no records.
+                "topic.metadata.refresh.interval.ms": 5000,
+                "topic.metadata.refresh.fast.interval.ms": 250,
+            }
+        with ConfluentProducer.running(bootstrap_servers, chosen) as producer:
             yield producer
 
     @contextmanager
@@ -242,15 +233,15 @@ class Confluent:
             "group.id": settings.group_id or "none",
             "partition.assignment.strategy": "cooperative-sticky" if settings.cooperative else "range",
             "session.timeout.ms": session_timeout_ms,
-            "max.poll.interval.ms": max(session_timeout_ms, REBALANCE_TIMEOUT_MS),
-            "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
+            "max.poll.interval.ms": max(session_timeout_ms, settings.REBALANCE_TIMEOUT_MS),
+            "heartbeat.interval.ms": settings.HEARTBEAT_INTERVAL_MS,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "fetch.min.bytes": settings.fetch_min_bytes,
             "fetch.wait.max.ms": milliseconds(settings.fetch_max_wait),
-            "reconnect.backoff.ms": BACKOFF_MS,
-            "reconnect.backoff.max.ms": BACKOFF_MS,
-            "topic.metadata.refresh.interval.ms": METADATA_MAX_AGE_MS,
+            "reconnect.backoff.ms": settings.BACKOFF_MS,
+            "reconnect.backoff.max.ms": settings.BACKOFF_MS,
+            "topic.metadata.refresh.interval.ms": settings.METADATA_MAX_AGE_MS,
         }
         if settings.instance_id is not None:
             chosen["group.instance.id"] = settings.instance_id

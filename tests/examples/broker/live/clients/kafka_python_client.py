@@ -18,15 +18,7 @@ from kafka.coordinator.assignors.range import (  # type: ignore[import-untyped] 
 from kafka.errors import KafkaError  # type: ignore[import-untyped]  # has no types
 
 from tests.examples.broker.live.clients.client_interface import (
-    BACKOFF_MS,
-    BATCH_BYTES,
-    DELIVERY_TIMEOUT,
-    REBALANCE_TIMEOUT_MS,
-    REQUEST_TIMEOUT_MS,
-    RETRY_BACKOFF_MS,
-    Consumer,
     ConsumerSettings,
-    Listener,
     Producer,
     ProducerSettings,
     ReadRecord,
@@ -35,7 +27,7 @@ from tests.examples.broker.live.clients.client_interface import (
     milliseconds,
 )
 from tests.examples.broker.live.clients.keywords import (
-    RebalanceListener,
+    KeywordConsumer,
     consumer_keywords,
     producer_keywords,
     read_records,
@@ -68,39 +60,14 @@ class KafkaPythonProducer(Producer):
             ]
 
 
-class KafkaPythonConsumer(Consumer):
+class KafkaPythonConsumer(KeywordConsumer):
     def __init__(self, consumer: Any) -> None:
-        super().__init__()
-        self._consumer = consumer
-
-    def read(self, topic: str, offset: int) -> None:
-        partition = kafka.TopicPartition(topic, 0)
-        self._consumer.assign([partition])
-        self._consumer.seek(partition, offset)
-
-    def subscribe(self, topic: str, listener: Listener | None = None) -> None:
-        self._consumer.subscribe([topic], listener=None if listener is None else RebalanceListener(listener))
+        super().__init__(consumer, kafka.TopicPartition, lambda method, *arguments: method(*arguments))
 
     def poll(self, within: float) -> list[ReadRecord]:
         longer = max(within, MEMBER_POLL) if self._consumer.subscription() else within
         with _refusals():
             return read_records(self._consumer.poll(timeout_ms=milliseconds(longer)))
-
-    def commit(self) -> None:
-        with _refusals():
-            self._consumer.commit()
-
-    def offset_for_time(self, topic: str, timestamp: int) -> int | None:
-        partition = kafka.TopicPartition(topic, 0)
-        found = self._consumer.offsets_for_times({partition: timestamp})[partition]
-        return None if found is None else found.offset
-
-    def bounds(self, topic: str) -> tuple[int, int]:
-        partition = kafka.TopicPartition(topic, 0)
-        return (
-            self._consumer.beginning_offsets([partition])[partition],
-            self._consumer.end_offsets([partition])[partition],
-        )
 
 
 class KafkaPythonAdmin:
@@ -172,11 +139,11 @@ class KafkaPython:
         keywords = producer_keywords(bootstrap_servers, settings)
         if settings.impatient:
             keywords |= {
-                "batch_size": BATCH_BYTES,
-                "delivery_timeout_ms": milliseconds(DELIVERY_TIMEOUT),
-                "request_timeout_ms": REQUEST_TIMEOUT_MS,
-                "reconnect_backoff_ms": RETRY_BACKOFF_MS,
-                "reconnect_backoff_max_ms": RETRY_BACKOFF_MS,
+                "batch_size": settings.BATCH_BYTES,
+                "delivery_timeout_ms": settings.DELIVERY_TIMEOUT_MS,
+                "request_timeout_ms": settings.REQUEST_TIMEOUT_MS,
+                "reconnect_backoff_ms": settings.RETRY_BACKOFF_MS,
+                "reconnect_backoff_max_ms": settings.RETRY_BACKOFF_MS,
             }
         with _unclosed_sockets():
             producer = kafka.KafkaProducer(acks=settings.acks, **keywords)
@@ -184,16 +151,16 @@ class KafkaPython:
                 yield KafkaPythonProducer(producer)
             finally:
                 # Without a time limit it would wait for its records without end.
-                producer.close(DELIVERY_TIMEOUT)
+                producer.close(settings.DELIVERY_TIMEOUT_MS / 1000)
 
     @contextmanager
     def consumer(self, bootstrap_servers: str, settings: ConsumerSettings) -> Iterator[KafkaPythonConsumer]:
         assignor = CooperativeStickyAssignor if settings.cooperative else RangePartitionAssignor
         consumer = kafka.KafkaConsumer(
             partition_assignment_strategy=[assignor],
-            max_poll_interval_ms=REBALANCE_TIMEOUT_MS,
-            reconnect_backoff_ms=BACKOFF_MS,
-            reconnect_backoff_max_ms=BACKOFF_MS,
+            max_poll_interval_ms=settings.REBALANCE_TIMEOUT_MS,
+            reconnect_backoff_ms=settings.BACKOFF_MS,
+            reconnect_backoff_max_ms=settings.BACKOFF_MS,
             **consumer_keywords(bootstrap_servers, settings),
         )
         try:
