@@ -6,19 +6,37 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import anyio
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # has no types
 
 from examples.delayed.clients import create_topics, partitions_of, producing, reading
+from examples.delayed.forwarder import Statistics
 from examples.delayed.request import Header
 from examples.delayed.service import serve
-from examples.delayed.settings import Settings
-from examples.delayed.statistics import Statistics
-from examples.delayed.topics import Topics
+from examples.delayed.settings import Settings, Topics
 
 PATIENCE = 30.0
+PARTITIONS = 3
+
+_numbers = count(1)
+
+
+def short_times(bootstrap: str, directory: Path, *, session_timeout: float, replicas: int) -> Settings:
+    """Settings for topics that no other test uses. The session timeout is as short as the brokers take it."""
+    return Settings(
+        bootstrap,
+        directory,
+        Topics(f"delayed{next(_numbers)}"),
+        PARTITIONS,
+        replicas,
+        session_timeout,
+        lease=0.2,
+        levels=(50, 100, 200),
+    )
 
 
 @asynccontextmanager

@@ -13,8 +13,7 @@ import pytest
 
 from examples.delayed.clients import create_topics
 from examples.delayed.service import DESIGNS
-from examples.delayed.settings import Settings
-from examples.delayed.topics import Topics
+from examples.delayed.settings import Settings, Topics
 from tests.examples.delayed.running import PATIENCE, instance, read, sender
 
 pytestmark = pytest.mark.slow

@@ -7,10 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from examples.delayed.wheel import partition as partition_module
-from examples.delayed.wheel.positions import Positions, load_positions
+from examples.delayed.wheel.positions import Positions, PositionsFile
 from purgatory.delayed import Receipt
 from tests.examples.delayed.partition_replica import done, due_in, replica
+
+
+def stored(directory: Path) -> Positions | None:
+    return PositionsFile(directory / "positions.json").stored
 
 
 async def test_what_is_read_again_after_a_crash_and_was_forwarded_is_not_forwarded_again(
@@ -56,11 +59,11 @@ async def test_an_id_is_read_again_after_a_crash_unless_its_record_has_ended(tmp
         await it.clear(done(0, b"3-1"), done(1, b"3-0"), done(2, b"3-1"))
         assert it.wheel.positions == Positions(2, 3)
         await it.wheel.store_positions()
-        assert load_positions(tmp_path / "positions.json") == Positions(2, 1)
+        assert stored(tmp_path) == Positions(2, 1)
         it.target.open.set()
         await it.forgets()
         await it.wheel.store_positions()
-        assert load_positions(tmp_path / "positions.json") == Positions(2, 3)
+        assert stored(tmp_path) == Positions(2, 3)
 
 
 async def test_the_positions_are_stored_behind_the_notes_of_what_has_ended(
@@ -83,9 +86,7 @@ async def test_the_positions_are_stored_behind_the_notes_of_what_has_ended(
         await it.clear(done(0))
         await it.waits(0)
         monkeypatch.setattr(it.wheel.store, "find", noting)
-        monkeypatch.setattr(
-            partition_module, "store_positions", lambda path, positions: steps.append(positions)
-        )
+        monkeypatch.setattr(PositionsFile, "store", lambda file, positions: steps.append(positions))
         await it.wheel.store_positions()
     assert steps[:3] == [Positions(1, 1), "noted", Positions(1, 1)]
 
@@ -103,9 +104,9 @@ async def test_an_id_that_finds_no_room_on_the_disk_is_kept_in_memory(
             patched.setattr(it.wheel.store, "cancel", full)
             await it.clear(done(0))
         await it.wheel.store_positions()
-        assert load_positions(tmp_path / "positions.json") == Positions(1, 0)
+        assert stored(tmp_path) == Positions(1, 0)
         # It is read again.
         await it.clear(done(0))
         await it.wheel.store_positions()
-        assert load_positions(tmp_path / "positions.json") == Positions(1, 1)
+        assert stored(tmp_path) == Positions(1, 1)
         assert await it.wheel.store.find("3-0") is None

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from examples.delayed.request import Header, Request
-from examples.delayed.topics import Topics
+from examples.delayed.settings import Topics
 
 TOPICS = Topics()
 NOW = 1_700_000_000_000
@@ -44,7 +46,7 @@ def test_consumers_get_the_other_headers_and_the_id_and_due_time() -> None:
     request = parse(
         ("trace", b"a"), ("deliver-at", b"1700000005000"), ("trace", None), ("target", b"orders"), ("z", b"")
     )
-    assert request.delivered_headers() == [
+    assert request.delivered().headers == [
         ("trace", b"a"),
         ("trace", None),
         ("z", b""),
@@ -55,7 +57,9 @@ def test_consumers_get_the_other_headers_and_the_id_and_due_time() -> None:
 
 def test_a_record_that_is_written_back_keeps_its_id_and_its_due_time() -> None:
     request = parse(("x", b"y"), ("delay-ms", b"5000"), ("target", b"orders"))
-    again = StoredRecord(tuple(request.carried_headers()), partition=2, offset=7, timestamp=NOW + 1_000)
+    again = StoredRecord(
+        tuple(request.carried("delayed").headers), partition=2, offset=7, timestamp=NOW + 1_000
+    )
     assert Request.parse(again, TOPICS) == request
 
 
@@ -71,9 +75,9 @@ def test_headers_of_the_service_that_producers_send_do_not_count() -> None:
 
 
 def test_a_record_that_was_delivered_can_be_delayed_again_and_gets_a_new_id() -> None:
-    delivered = parse(("delay-ms", b"1"), ("target", b"orders")).delivered_headers()
+    delivered = parse(("delay-ms", b"1"), ("target", b"orders")).delivered().headers
     request = parse(*delivered, ("delay-ms", b"2"), ("target", b"again"))
-    assert request.delivered_headers() == [
+    assert request.delivered().headers == [
         ("delayed-id", b"1-42"),
         ("delayed-due", b"%d" % (NOW + 2)),
     ]
@@ -127,7 +131,7 @@ def test_wrong_headers_reject_the_record_with_the_reason(headers: tuple[Header, 
     assert reason in request.reason
     assert (request.due, request.key, request.value) == (0, b"key", b"value")
     kept = [header for header in headers if header[0] != "delayed-origin"]
-    assert request.delivered_headers() == [
+    assert request.delivered().headers == [
         *kept,
         ("x", b"y"),
         ("delayed-id", b"1-42"),
@@ -144,10 +148,29 @@ def test_delay_ms_of_a_record_without_a_timestamp_is_rejected() -> None:
 def test_what_a_target_refuses_is_rejected_with_the_headers_that_it_had() -> None:
     request = parse(DELAY, TARGET, ("x", b"y")).refused("no such topic", TOPICS)
     assert request.target == "delayed-rejected"
-    assert request.delivered_headers() == [
+    assert request.delivered().headers == [
         ("x", b"y"),
         TARGET,
         ("deliver-at", b"%d" % (NOW + 1)),
         ("delayed-id", b"1-42"),
         ("delayed-reason", b"no such topic"),
     ]
+
+
+maybe_bytes = st.none() | st.binary()
+
+
+@given(
+    st.builds(
+        Request,
+        id=st.text(),
+        due=st.integers(0, 1 << 53),
+        target=st.text(),
+        key=maybe_bytes,
+        value=maybe_bytes,
+        headers=st.lists(st.tuples(st.text(), maybe_bytes)).map(tuple),
+        reason=st.text(),
+    )
+)
+def test_a_request_is_the_same_after_it_was_stored(request: Request) -> None:
+    assert Request.decode(request.encode()) == request

@@ -1,8 +1,7 @@
-"""Instances of the service and brokers, as processes."""
+"""Processes that print lines."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -13,11 +12,8 @@ from pathlib import Path
 from typing import Final, Self, TypeVar
 
 import anyio
-from anyio.abc import Process, TaskGroup, TaskStatus
+from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
-
-from examples.delayed.statistics import Statistics
-from examples.free_ports import free_ports
 
 T = TypeVar("T")
 
@@ -67,9 +63,7 @@ class Child:
 
     async def line(self, start: str) -> str:
         """The first line that begins so. Raises RuntimeError when the process ends without it."""
-        return await self.until(
-            lambda: next((line for line in self.lines if line.startswith(start)), None),
-        )
+        return await self.until(lambda: next((line for line in self.lines if line.startswith(start)), None))
 
     async def until(self, condition: Callable[[], T | None]) -> T:
         """The first true value, at a new line. Raises RuntimeError when the process ends without one."""
@@ -111,58 +105,10 @@ class Child:
         news.set()
 
 
-class Instance(Child):
-    """An instance of the service, which counts what it does."""
-
-    statistics = Statistics()
-
-    def took(self, line: str) -> None:
-        if line.startswith("{"):
-            self.statistics = Statistics(**json.loads(line))
-        else:
-            super().took(line)
-
-
-class Brokers:
-    """Three brokers in a process. If they are `durable`, the process can be killed and started again."""
-
-    def __init__(self, directory: Path, tasks: TaskGroup, *, durable: bool) -> None:
-        self.bootstrap = ""
-        self._log = directory / "brokers.log"
-        self._tasks = tasks
-        self._arguments = [
-            *("examples.broker", "--group-initial-rebalance-delay", "0.5"),
-            *("--group-min-session-timeout", "1"),
-            # Clients look for them at the same ports when they are started again.
-            *("--port", str(free_ports(3) if durable else 0)),
-            *(("--data", str(directory / "brokers")) if durable else ()),
-        ]
-
-    @classmethod
-    @asynccontextmanager
-    async def running(cls, directory: Path, *, durable: bool) -> AsyncIterator[Self]:
-        """Start the brokers, and stop them when the block ends."""
-        async with anyio.create_task_group() as tasks:
-            brokers = cls(directory, tasks, durable=durable)
-            await brokers._start()
-            yield brokers
-            await brokers._child.stop()
-
-    @property
-    def process_id(self) -> int:
-        return self._child.process.pid
-
-    async def kill_and_start(self) -> None:
-        """Kill the process, and start another one on the same data."""
-        self._child.process.kill()
-        await self._child.ended.wait()
-        await self._start()
-
-    async def _start(self) -> None:
-        self._child: Child = await self._tasks.start(self._run)
-
-    async def _run(self, *, task_status: TaskStatus[Child]) -> None:
-        async with Child.running(self._arguments, self._log) as child:
-            self.bootstrap = (await child.line("bootstrap.servers=")).partition("=")[2]
-            task_status.started(child)
-            await child.ended.wait()
+@asynccontextmanager
+async def brokers(log: Path) -> AsyncIterator[str]:
+    """Three brokers in a process, and where clients find them."""
+    options = ("--port", "0", "--group-initial-rebalance-delay", "0.5", "--group-min-session-timeout", "1")
+    async with Child.running(("examples.broker", *options), log) as child:
+        yield (await child.line("bootstrap.servers=")).partition("=")[2]
+        await child.stop()
