@@ -94,6 +94,7 @@ class Sender:
     def __init__(self, producer: AIOKafkaProducer, topics: Topics) -> None:
         self._producer = producer
         self._topics = topics
+        self.target = f"{topics.requests}.out"
 
     async def send(self, *headers: Header, topic: str | None = None) -> str:
         topic = topic or self._topics.requests
@@ -103,8 +104,11 @@ class Sender:
     async def cancel(self, id: str) -> None:
         await self._producer.send_and_wait(self._topics.cancelled, b"", id.encode())
 
-    async def send_all(self, target: str, delays: Sequence[float], padding: bytes = b"") -> list[str]:
+    async def send_all(
+        self, delays: Sequence[float], *, target: str | None = None, padding: bytes = b""
+    ) -> list[str]:
         """Records that are due so many seconds from now. Their values are their indexes and `padding`."""
+        target = target or self.target
         now = time.time()
         futures = [
             await self._producer.send(
