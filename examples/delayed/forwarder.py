@@ -40,13 +40,11 @@ logger = logging.getLogger("examples.delayed")
 class Statistics:
     """Counts of an instance since its start. Each may be behind the others while a record is under way.
 
-    `read` counts records of the delay topic, each when it was forwarded, stored or written elsewhere.
     `forwarded`, `rejected` and `cancelled` count records. `sent` and `sent_bytes` count all records that the
     instance has written to Kafka, and the bytes of their keys, values and headers. `disk_bytes` were written
     to files. `partitions` are those that the instance forwards from now.
     """
 
-    read: int = 0
     forwarded: int = 0
     rejected: int = 0
     cancelled: int = 0

@@ -45,7 +45,6 @@ async def levels(
             level = next((each for each in settings.levels if now + each >= request.due), settings.levels[-1])
             leaves = (LEVEL_DUE, b"%d" % math.ceil(now + level))
             await forwarder.send(request.carried(topics.level(level), leaves))
-        forwarder.statistics.read += 1
         return True
 
     outlet, intake = Outlet(forwarder), Batches(sort)

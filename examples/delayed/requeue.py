@@ -38,7 +38,6 @@ async def requeue(
             await forwarder.deliver(request)
         else:
             await forwarder.send(request.carried(topics.requests, partition=record.partition))
-        forwarder.statistics.read += 1
         return due
 
     batches = Batches(handle, _PAUSE)

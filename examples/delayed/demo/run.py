@@ -11,10 +11,9 @@ from typing import Final
 import anyio
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from examples.delayed.demo.child import brokers
-from examples.delayed.demo.deliveries import Figures
 from examples.delayed.demo.instances import Instances
 from examples.delayed.demo.traffic import Traffic
 from examples.delayed.settings import Settings, Topics
@@ -45,49 +44,42 @@ class Plan:
         return Settings(bootstrap, directory, topics, session_timeout=2.0, levels=levels)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """`written` is bytes per delivered record: to Kafka by the service, and to its files."""
-
-    design: str
-    figures: Figures
-    written: float
-    killed: str | None
-    faults: tuple[str, ...]
-
-
 async def run(plans: Sequence[Plan], console: Console) -> bool:
     """Run the plans, show them, and return whether all is right. It leaves no process and no file.
 
     Raises RuntimeError if an instance fails.
     """
-    outcomes: list[Outcome] = []
+    rows: list[dict[str, str]] = []
+    faults: list[str] = []
     with tempfile.TemporaryDirectory(prefix="delayed-demo-") as name:
         directory = Path(name)
         async with brokers(directory / "brokers.log") as bootstrap:
             for plan in plans:
                 files = directory / plan.design
                 files.mkdir()
-                outcomes.append(await _run(plan, plan.settings(bootstrap, files), console))
-    console.print(_table(outcomes))
+                row, found = await _run(plan, plan.settings(bootstrap, files), console)
+                rows.append({"design": plan.design, **row, "check": "failed" if found else "passed"})
+                faults += [f"{plan.design}: {fault}" for fault in found]
+    # All columns fit into 80.
+    columns = (Column(name, justify="left" if name == "design" else "right") for name in rows[0])
+    table = Table(*columns, box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+    for row in rows:
+        table.add_row(*row.values())
+    console.print(table)
     console.print(
         "p50, p99 and max are milliseconds from the due time to the arrival at a consumer. Bytes are those "
-        "that the service has written for each record, to Kafka and to its files.",
+        "that the service has written for each record, to Kafka and to its files. The killed instance led "
+        "most partitions, and was killed with -9 in the middle.",
         highlight=False,
     )
-    for outcome in outcomes:
-        if outcome.killed is not None:
-            console.print(
-                f"{outcome.design}: instance {outcome.killed} was killed with -9 in the middle.",
-                highlight=False,
-            )
-        for fault in outcome.faults:
-            console.print(f"{outcome.design}: {fault}", style="red", highlight=False, markup=False)
-    return not any(outcome.faults for outcome in outcomes)
+    for fault in faults:
+        console.print(fault, style="red", highlight=False, markup=False)
+    return not faults
 
 
-async def _run(plan: Plan, settings: Settings, console: Console) -> Outcome:
-    killed = None
+async def _run(plan: Plan, settings: Settings, console: Console) -> tuple[dict[str, str], list[str]]:
+    """What is shown of a design, and what is wrong."""
+    killed = "-"
     async with (
         Traffic.of(settings) as traffic,
         Instances.of(plan.design, settings, _NAMES) as instances,
@@ -103,39 +95,20 @@ async def _run(plan: Plan, settings: Settings, console: Console) -> Outcome:
             instances.kill(killed)
         await traffic.arrived()
         tasks.cancel_scope.cancel()
-    figures = traffic.deliveries.figures()
-    written = instances.written / max(1, figures.delivered)
-    return Outcome(plan.design, figures, written, killed, tuple(traffic.deliveries.faults()))
+    return _values(traffic, instances) | {"killed": killed}, list(traffic.deliveries.faults())
 
 
 async def _show(design: str, traffic: Traffic, instances: Instances, console: Console) -> None:
     """Print a line a second until it is cancelled."""
     while True:
         await anyio.sleep(_LINE)
-        figures = traffic.deliveries.figures()
-        values = _values(figures, instances.written / max(1, figures.delivered))
-        line = ", ".join(f"{name} {value}" for name, value in values.items())
+        line = ", ".join(f"{name} {value}" for name, value in _values(traffic, instances).items())
         console.print(f"{design}: {line}", highlight=False, soft_wrap=True)
 
 
-def _table(outcomes: Sequence[Outcome]) -> Table:
-    """One row for each design. All columns fit into 80."""
-    rows = [
-        {"design": outcome.design}
-        | _values(outcome.figures, outcome.written)
-        | {"check": "[red]failed" if outcome.faults else "[green]passed"}
-        for outcome in outcomes
-    ]
-    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
-    for heading in rows[0]:
-        table.add_column(heading, justify="left" if heading == "design" else "right")
-    for row in rows:
-        table.add_row(*row.values())
-    return table
-
-
-def _values(figures: Figures, written: float) -> dict[str, str]:
+def _values(traffic: Traffic, instances: Instances) -> dict[str, str]:
     """What is shown, by its headings. Lateness is in milliseconds."""
+    figures = traffic.deliveries.figures()
     return {
         "sent": f"{figures.scheduled:,}",
         "cancelled": f"{figures.cancelled:,}",
@@ -145,5 +118,5 @@ def _values(figures: Figures, written: float) -> dict[str, str]:
         "max": f"{figures.worst:,.0f}",
         "early": f"{figures.early:,}",
         "twice": f"{figures.duplicates:,}",
-        "bytes": f"{written:,.0f}",
+        "bytes": f"{instances.written / max(1, figures.delivered):,.0f}",
     }

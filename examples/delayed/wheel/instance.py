@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import anyio
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]  # has no types
@@ -85,8 +86,9 @@ class Replica:
         self.partitions: dict[int, PartitionWheel] = {}
         for number in numbers:
             directory = settings.directory / f"partition-{number}"
+            end = partial(_end, records, settings.topics.requests, number)
             self.partitions[number] = PartitionWheel(
-                number, directory, forwarder, self._ownership, purgatory, self._end_of_records
+                number, directory, forwarder, self._ownership, purgatory, end
             )
 
     async def run(self, stop: anyio.Event, task_status: TaskStatus[None]) -> None:
@@ -167,12 +169,7 @@ class Replica:
 
     async def _catch_up(self, number: int) -> None:
         """Clear what others have forwarded before now."""
-        (done,) = partitions_of(self._settings.topics.done, [number])
-        await self.partitions[number].cleared(await _end(self._done, done))
-
-    async def _end_of_records(self, number: int) -> int:
-        (requests,) = partitions_of(self._settings.topics.requests, [number])
-        return await _end(self._records, requests)
+        await self.partitions[number].cleared(await _end(self._done, self._settings.topics.done, number))
 
     async def _keep_books(self) -> None:
         """Store the positions and count, once a second."""
@@ -188,6 +185,7 @@ class Replica:
             await anyio.sleep(_STORE)
 
 
-async def _end(consumer: AIOKafkaConsumer, partition: Any) -> int:
+async def _end(consumer: AIOKafkaConsumer, topic: str, number: int) -> int:
     """The offset behind the last record of a partition."""
-    return int((await consumer.end_offsets([partition]))[partition])
+    (end,) = (await consumer.end_offsets(partitions_of(topic, [number]))).values()
+    return int(end)

@@ -32,8 +32,8 @@ class PartitionWheel:
     """Stores all records of a partition, and at its due time forwards each, or waits until another has.
 
     Each partition has a store of its own: records whose owner has failed hold up their own partition only.
-    `purgatory` holds the records that are due and not done. ``end(number)`` is the offset behind the last
-    record of the partition.
+    `purgatory` holds the records that are due and not done. ``end()`` is the offset behind the last record
+    of the partition.
 
     `store` has to be open while the readers call. `purgatory` is open longer.
     """
@@ -45,7 +45,7 @@ class PartitionWheel:
         forwarder: Forwarder,
         ownership: Ownership,
         purgatory: Purgatory,
-        end: Callable[[int], Awaitable[int]],
+        end: Callable[[], Awaitable[int]],
     ) -> None:
         self.number = number
         self.store = DelayedMessages(
@@ -99,7 +99,7 @@ class PartitionWheel:
         # Nobody has forwarded a record that does not exist. Waiting for one would hold up all partitions.
         end = self.positions.records
         if max(offsets.values(), default=-1) >= end:
-            end = await self._end(self.number)
+            end = await self._end()
         async with anyio.create_task_group() as group:
             for done, record in offsets.items():
                 if 0 <= record < end:
@@ -164,7 +164,6 @@ class PartitionWheel:
             # There is no room for all records that come together. There may be for some of them.
             async with self._retrying:
                 await self._retry(request, position(record))
-        self._forwarder.statistics.read += 1
 
     async def _retry(self, request: Request, id: str) -> None:
         while True:

@@ -93,8 +93,7 @@ class Replica:
         self.end = 10
         self.wheel = PartitionWheel(NUMBER, path, self.target, self.owner, purgatory, self._end)
 
-    async def _end(self, number: int) -> int:
-        assert number == NUMBER
+    async def _end(self) -> int:
         return self.end
 
     def own(self) -> None:
