@@ -90,8 +90,9 @@ def test_every_server_gives_figures_for_the_tables(name: str, monkeypatch: pytes
 @pytest.mark.real_time
 @needs_linux
 def test_every_store_of_delayed_messages_gives_figures_for_the_tables() -> None:
-    available = {store.name for store in STORES if store.available}
-    assert check("delayed", "delayed-rate", which=lambda case: case.name in available).keys() == available
+    absent = {store.name for store in STORES if not store.available}
+    samples = check("delayed", "delayed-rate", which=lambda case: case.name not in absent)
+    assert len(samples) == len(STORES) - len(absent)
 
 
 def published() -> set[tuple[str, str, str]]:
