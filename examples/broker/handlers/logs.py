@@ -23,7 +23,6 @@ from examples.broker.topic_partition import TopicPartition, by_topic
 MEMORY: Final = "memory"
 """Stands for the directory, since the replicas are in memory."""
 _UNKNOWN: Final = -1
-_NO_COORDINATOR: Final = -1
 
 
 async def describe_log_dirs(
@@ -103,7 +102,7 @@ def _described(replicas: ReplicaManager, topic: TopicName, index: i32) -> Partit
                 producer_epoch=i32(producer.epoch),
                 last_sequence=i32(producer.last_sequence),
                 last_timestamp=i64(producer.last_timestamp),
-                coordinator_epoch=i32(_NO_COORDINATOR),
+                coordinator_epoch=i32(_UNKNOWN),
             )
             for producer in producers
         ),

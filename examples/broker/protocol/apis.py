@@ -123,17 +123,15 @@ def _serve(
 
 # The newest version of an API is that of its classes. A comment says why it is not Kafka's newest.
 
-# Version 13 identifies topics by their id (KIP-516).
+# Version 13 of Produce and of Fetch identifies topics by their id (KIP-516).
 PRODUCE: Final = _serve(ProduceRequest, ProduceResponse, min_version=3)
-# Version 13 identifies topics by their id (KIP-516).
 FETCH: Final = _serve(FetchRequest, FetchResponse, min_version=4)
 # Version 10 waits for offsets in remote storage (KIP-1075).
 LIST_OFFSETS: Final = _serve(ListOffsetsRequest, ListOffsetsResponse, min_version=1)
 METADATA: Final = _serve(MetadataRequest, MetadataResponse, min_version=0)
 # Version 10 identifies topics by their id (KIP-848).
 OFFSET_COMMIT: Final = _serve(OffsetCommitRequest, OffsetCommitResponse, min_version=2)
-# Version 1 has an error code for a partition and none for the group. Version 10 identifies topics by their
-# id.
+# Version 1 has no error code for the group. Version 10 identifies topics by their id.
 OFFSET_FETCH: Final = _serve(OffsetFetchRequest, OffsetFetchResponse, min_version=2)
 FIND_COORDINATOR: Final = _serve(FindCoordinatorRequest, FindCoordinatorResponse, min_version=0)
 JOIN_GROUP: Final = _serve(JoinGroupRequest, JoinGroupResponse, min_version=0)
