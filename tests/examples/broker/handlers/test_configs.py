@@ -58,10 +58,7 @@ async def replace(
     configs = [{"name": key, "value": value} for key, value in settings]
     resource = {"resource_type": kind, "resource_name": name, "configs": configs}
     answer = await ask(
-        cluster.admins[0],
-        apis.ALTER_CONFIGS,
-        resources=[resource],
-        validate_only=validate_only,
+        cluster.admins[0], apis.ALTER_CONFIGS, resources=[resource], validate_only=validate_only
     )
     (result,) = answer["responses"]
     assert (result["resource_type"], result["resource_name"]) == (kind, name)
@@ -78,10 +75,7 @@ def changing(*operations: tuple[str, int, str | None], name: str = "events", kin
 
 async def change(cluster: ControlledCluster, *resources: Plain, validate_only: bool = False) -> list[str]:
     answer = await ask(
-        cluster.admins[0],
-        apis.INCREMENTAL_ALTER_CONFIGS,
-        resources=resources,
-        validate_only=validate_only,
+        cluster.admins[0], apis.INCREMENTAL_ALTER_CONFIGS, resources=resources, validate_only=validate_only
     )
     asked = [resource["resource_name"] for resource in resources]
     assert [result["resource_name"] for result in answer["responses"]] == asked

@@ -202,11 +202,7 @@ async def test_a_member_that_syncs_has_to_name_its_protocol(groups: GroupCoordin
 REFUSED: Final[Mapping[str, Callable[[GroupCoordinator], Coroutine[Any, Any, Plain]]]] = {
     "join": lambda groups: join(groups, group_id=ELSEWHERE),
     "sync": lambda groups: ask(
-        groups,
-        apis.SYNC_GROUP,
-        group_id=ELSEWHERE,
-        protocol_type="consumer",
-        protocol_name="range",
+        groups, apis.SYNC_GROUP, group_id=ELSEWHERE, protocol_type="consumer", protocol_name="range"
     ),
     "leave": lambda groups: leave(groups, "m", group_id=ELSEWHERE),
     "delete offsets": lambda groups: delete_offsets(groups, 0, group_id=ELSEWHERE),

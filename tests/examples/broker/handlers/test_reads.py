@@ -54,9 +54,7 @@ async def offset(
 async def epoch_end(cluster: Cluster, leader_epoch: int, *, current: int = -1) -> tuple[str, int, int]:
     asked = {"partition": 0, "current_leader_epoch": current, "leader_epoch": leader_epoch}
     answer = await ask(
-        cluster.broker,
-        apis.OFFSET_FOR_LEADER_EPOCH,
-        topics=[{"topic": "events", "partitions": [asked]}],
+        cluster.broker, apis.OFFSET_FOR_LEADER_EPOCH, topics=[{"topic": "events", "partitions": [asked]}]
     )
     ((found,),) = [topic["partitions"] for topic in answer["topics"] if topic["topic"] == "events"]
     return found["error_code"], found["leader_epoch"], found["end_offset"]

@@ -211,17 +211,6 @@ async def test_requests_sent_before_a_disconnect_are_handled_unless_they_wait() 
     assert done == [0, 1, 2, 3, 4]
 
 
-async def test_a_disconnect_within_a_request_closes_the_connection() -> None:
-    async with serving(answer_at_once) as port:
-        async with port.client() as client:
-            await client.send(heartbeat(1) + heartbeat(2)[:-1])
-            assert await client.correlation_id() == 1
-        async with port.client() as client:
-            await client.send(heartbeat(3))
-            assert await client.correlation_id() == 3
-            assert port.server.connection_count == 1
-
-
 async def test_a_disconnect_during_a_response_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     async def answer_at_length(context: RequestContext, request: object) -> SyncGroupResponse:
         values = {"error_code": ErrorCode.none, "assignment": bytes(50_000_000)}

@@ -54,25 +54,15 @@ async def test_an_idle_connection_is_closed_counting_from_its_last_response(
     poll = LongPoll()
     async with connected(poll, ConnectionLimits(connections_max_idle=5)) as client:
         await client.send(heartbeat(1))
-        await sleep(3)
+        await sleep(50)
         poll.answer.set()
         assert await client.correlation_id() == 1
         await sleep(4)
         await client.send(heartbeat(2))
         assert await client.correlation_id() == 2
         assert await client.closed() == b""
-        assert current_time() == 12
+        assert current_time() == 59
     assert "no request came for 5 s" in caplog.text
-
-
-async def test_a_connection_with_a_request_in_progress_is_not_idle() -> None:
-    poll = LongPoll()
-    async with connected(poll, ConnectionLimits(connections_max_idle=5)) as client:
-        await client.send(heartbeat(1))
-        await sleep(50)
-        assert poll.cancelled == 0
-        poll.answer.set()
-        assert await client.correlation_id() == 1
 
 
 async def test_a_client_that_does_not_read_its_response_is_disconnected(
