@@ -119,7 +119,7 @@ class ClusterAdmin:
         return results
 
     async def auto_create(self, names: Iterable[str]) -> TopicResults:
-        """Return the topics, after creating those that do not exist; concurrent calls get the same topic.
+        """Return the topics; create what does not exist. Concurrent calls get the same topic.
 
         The error is LEADER_NOT_AVAILABLE for a topic that is not in this broker's metadata after
         ``AUTO_CREATION_TIMEOUT`` seconds.
@@ -169,7 +169,7 @@ class ClusterAdmin:
     async def _late(
         self, results: TopicResults, timeout: float, is_known: Callable[[TopicImage], bool]
     ) -> Iterable[str]:
-        """Wait for the topics that have changed; return the names of those that are not known in time."""
+        """Wait for the topics that have changed; return the names of the topics that are not known in time."""
         changed = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         if not changed:
             return ()

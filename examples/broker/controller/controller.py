@@ -169,7 +169,7 @@ class Controller:
     def alter_partition(
         self, broker_id: int, topic_partition: TopicPartition, wanted: PartitionState
     ) -> PartitionState:
-        """Change the in-sync replicas to those that the leader, ``broker_id``, wants; return the new state.
+        """Change the in-sync replicas to what the leader, ``broker_id``, wants; return the new state.
 
         Raises ApiError: UNKNOWN_TOPIC_OR_PARTITION; FENCED_LEADER_EPOCH unless the broker leads in the leader
         epoch of ``wanted``; INVALID_UPDATE_VERSION unless ``wanted`` has the latest partition epoch;

@@ -80,7 +80,7 @@ class NewTopic:
 class NewPartitions:
     """The number of partitions that a topic is to have, after the new ones are added.
 
-    ``assignment`` is that of the new partitions. Without it, the cluster places as many replicas as partition
+    ``assignment`` has the new partitions alone. Without it, the cluster places as many replicas as partition
     0 has.
     """
 

@@ -51,9 +51,9 @@ def repetition(name: str) -> ApiError:
 def accepted_topics(
     topics: Sequence[TopicT], accept: Callable[[TopicT], AcceptedT]
 ) -> tuple[list[AcceptedT], dict[str, TopicImage | ApiError]]:
-    """Return what ``accept`` makes of each topic, and by name the errors of those that are refused.
+    """Return what ``accept`` makes of each topic, and the errors of the refused topics by name.
 
-    These are the topics for which it raises ApiError, internal topics, and topics that are named twice.
+    Topics are refused for which it raises ApiError, internal topics, and topics that are named twice.
     """
     accepted: list[AcceptedT] = []
     refused: dict[str, TopicImage | ApiError] = {}

@@ -121,7 +121,7 @@ def _serve(
     return api
 
 
-# The newest version of an API is that of its classes. A comment says why it is not Kafka's newest.
+# The classes of an API have its newest version. A comment says why that is not Kafka's newest.
 
 # Version 13 of Produce and of Fetch identifies topics by their id (KIP-516).
 PRODUCE: Final = _serve(ProduceRequest, ProduceResponse, min_version=3)

@@ -40,7 +40,7 @@ class ConnectionLimits:
     A connection is closed after ``connections_max_idle`` without a request, or when a request that began to
     arrive is incomplete after ``request_read_timeout``. Behind a request in progress, the server reads ahead
     up to ``read_ahead_max_bytes``, which is the largest request of a producer with default settings. All
-    connections with these limits share the ``memory``, those of all brokers of a cluster.
+    connections with these limits share the ``memory``, in all brokers of a cluster.
     """
 
     socket_request_max_bytes: int = 100 * 1024 * 1024
