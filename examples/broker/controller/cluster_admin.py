@@ -169,7 +169,7 @@ class ClusterAdmin:
     async def _late(
         self, results: TopicResults, timeout: float, is_known: Callable[[TopicImage], bool]
     ) -> Iterable[str]:
-        """Wait for the topics that have changed; return the names of the topics that are not known in time."""
+        """Wait for the topics that have changed; return the names of the topics that stay unknown."""
         changed = [topic for topic in results.values() if isinstance(topic, TopicImage)]
         if not changed:
             return ()
