@@ -6,7 +6,6 @@ import pytest
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.protocol.apis import FETCH, PRODUCE
 from examples.broker.protocol.client import PeerConnection
-from examples.broker.protocol.versions import request_class
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.bad_input.valid_requests import fetch_of, produce_of
 from tests.examples.broker.protocol.plain_messages import message
@@ -26,8 +25,8 @@ def wakeups(cluster: Cluster) -> int:
 
 @pytest.mark.usefixtures("virtual_time")
 async def test_idle_polls_wake_nobody_and_are_answered_together() -> None:
-    poll = message(request_class(FETCH, FETCH.max_version), fetch_of("news", max_wait=3_600_000))
-    news = message(request_class(PRODUCE, PRODUCE.max_version), produce_of(wire_batch(b"news"), "news"))
+    poll = message(FETCH.request, fetch_of("news", max_wait=3_600_000))
+    news = message(PRODUCE.request, produce_of(wire_batch(b"news"), "news"))
     answers: list[int] = []
 
     async def read(connection: PeerConnection) -> None:

@@ -22,10 +22,7 @@ def produce(
 ) -> ProduceRequest:
     partitions = [{"index": index, "records": data} for index, data in records]
     data = [{"name": topic, "partition_data": partitions}]
-    request: ProduceRequest = message(
-        ProduceRequest, {"acks": acks, "timeout": timeout * 1000, "topic_data": data}
-    )
-    return request
+    return message(ProduceRequest, {"acks": acks, "timeout": timeout * 1000, "topic_data": data})
 
 
 async def produced(cluster: Cluster, request: ProduceRequest) -> list[tuple[int, ErrorCode, int]]:
@@ -52,8 +49,7 @@ def fetch(
         "session_epoch": 0,
         "topics": [{"topic": EVENTS, "partitions": partitions}],
     }
-    request: FetchRequest = message(FetchRequest, values)
-    return request
+    return message(FetchRequest, values)
 
 
 def at(offset: int, index: int = 0, epoch: int = -1, last_fetched_epoch: int = -1) -> FetchPartition:
@@ -64,8 +60,7 @@ def at(offset: int, index: int = 0, epoch: int = -1, last_fetched_epoch: int = -
         "last_fetched_epoch": last_fetched_epoch,
         "partition_max_bytes": 10_000,
     }
-    partition: FetchPartition = message(FetchPartition, values)
-    return partition
+    return message(FetchPartition, values)
 
 
 def partitions(response: FetchResponse) -> list[PartitionData]:

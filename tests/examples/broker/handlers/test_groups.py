@@ -1,21 +1,18 @@
 """The APIs of groups: requests and responses."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, Final
 
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.group.coordinator import GroupCoordinator
-from examples.broker.handlers.group_membership import (
-    find_coordinator,
-)
+from examples.broker.group.coordinator import GroupConfig, GroupCoordinator
+from examples.broker.handlers.group_membership import find_coordinator
 from examples.broker.metadata import BrokerRegistration
 from examples.broker.protocol import apis
 from examples.broker.protocol.apis import RequestContext
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.group_client import MemoryLog, lead
+from tests.examples.broker.group.group_client import Hosts, MemoryLog, lead
 from tests.examples.broker.handlers.plain_requests import ask
 from tests.examples.broker.protocol.plain_messages import Plain, message, plain
 
@@ -25,19 +22,11 @@ READERS, ELSEWHERE = "readers", "led elsewhere"
 @pytest.fixture
 async def groups(virtual_time: VirtualTimeLoop) -> AsyncIterator[GroupCoordinator]:
     """A coordinator of the group READERS, but not of the other group."""
-    ended = asyncio.Event()
-    started: asyncio.Future[GroupCoordinator] = asyncio.get_running_loop().create_future()
-
-    async def host() -> None:
-        async with GroupCoordinator.running(0, MemoryLog()) as coordinator:
-            await lead(coordinator, coordinator.partition_for(READERS))
-            started.set_result(coordinator)
-            await ended.wait()
-
-    hosting = asyncio.create_task(host())
-    yield await started
-    ended.set()
-    await hosting
+    hosts = Hosts(MemoryLog())
+    coordinator = await hosts.coordinate(GroupConfig())
+    await lead(coordinator, coordinator.partition_for(READERS))
+    yield coordinator
+    await hosts.aclose()
 
 
 async def join(

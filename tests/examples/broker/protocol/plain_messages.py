@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from examples.broker.protocol.conversion import converter, shape_of
 
+EntityT = TypeVar("EntityT")
 Plain = Any
 """Numbers, text, bytes and None, and lists and dictionaries of them."""
 
@@ -18,22 +19,23 @@ class _Nothing:
     """A message without fields."""
 
 
-def message(entity_type: Any, values: Mapping[str, Plain]) -> Any:
+def message(entity_type: type[EntityT], values: Mapping[str, Plain]) -> EntityT:
     """Return a kio entity with these values. A field that is not given has its default, or is empty or 0."""
-    shapes = {field.name: shape_of(field) for field in fields(entity_type)}
+    entity: Any = entity_type
+    shapes = {field.name: shape_of(field) for field in fields(entity)}
     given = {
         name: tuple(_value(shapes[name].type, entry) for entry in value)
         if shapes[name].is_array and value is not None
         else _value(shapes[name].type, value)
         for name, value in values.items()
     }
-    absent = converter(_Nothing, entity_type)(_Nothing())
+    absent = converter(_Nothing, entity)(_Nothing())
     return entity_type(**{name: given.get(name, getattr(absent, name)) for name in shapes})
 
 
 def _value(kind: Any, value: Plain) -> Any:
     if is_dataclass(kind):
-        return value if value is None or is_dataclass(value) else message(kind, value)
+        return value if value is None or is_dataclass(value) else message(cast(Any, kind), value)
     if isinstance(kind, type) and issubclass(kind, timedelta):
         return timedelta(milliseconds=value)
     return value

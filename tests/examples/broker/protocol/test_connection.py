@@ -213,9 +213,7 @@ async def test_requests_sent_before_a_disconnect_are_handled_unless_they_wait() 
 
 async def test_a_disconnect_during_a_response_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     async def answer_at_length(context: RequestContext, request: object) -> SyncGroupResponse:
-        values = {"error_code": ErrorCode.none, "assignment": bytes(50_000_000)}
-        answer: SyncGroupResponse = message(SyncGroupResponse, values)
-        return answer
+        return message(SyncGroupResponse, {"error_code": ErrorCode.none, "assignment": bytes(50_000_000)})
 
     request = message(SYNC_GROUP.request, {"group_id": "group"})
     async with serving(answer_at_length, api=SYNC_GROUP) as port, port.client() as client:
