@@ -161,13 +161,6 @@ def test_an_unclean_election_elects_any_live_replica_which_is_then_alone_in_sync
     assert events.elect_leaders(UNCLEAN, [ZERO]) == {ZERO: before.led_by(1).with_in_sync((1,))}
 
 
-def test_each_change_of_the_in_sync_replicas_increments_the_partition_epoch(events: Controller) -> None:
-    shrunk = events.alter_partition(0, ZERO, replace(FRESH, in_sync=(0, 2)))
-    assert state(events) == shrunk == FRESH.with_in_sync((0, 2))
-    expanded = events.alter_partition(0, ZERO, replace(shrunk, in_sync=(0, 2, 1)))
-    assert state(events) == expanded == shrunk.with_in_sync((0, 1, 2))
-
-
 @pytest.mark.parametrize(
     ("broker_id", "wanted", "error"),
     [

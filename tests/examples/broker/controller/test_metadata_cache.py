@@ -10,7 +10,7 @@ import pytest
 
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta, changes
-from examples.broker.controller.new_topic import NewPartitions, NewTopic
+from examples.broker.controller.new_topic import NewTopic
 from examples.broker.metadata import (
     NO_LEADER,
     BrokerRegistration,
@@ -41,19 +41,6 @@ def test_a_changed_configuration_changes_every_partition(
     before = dict(cache.image.partitions())
     controller.alter_topic_config("events", TopicConfig(segment_bytes=500))
     assert cache.update(controller.image) == TopicsDelta(frozenset(), before)
-
-
-def test_a_topic_is_shown_when_all_its_partitions_are_known(
-    controller: Controller, cache: MetadataCache
-) -> None:
-    grown = controller.create(NewPartitions("events", 3))
-    assert cache.holds(grown)
-    assert not cache.shows(grown)
-    assert cache.update(controller.image).changed.keys() == {TopicPartition("events", 2)}
-    assert cache.shows(grown)
-    controller.create(NewPartitions("events", 4))
-    cache.update(controller.image)
-    assert cache.shows(grown)
 
 
 def test_an_older_image_is_ignored(controller: Controller, cache: MetadataCache) -> None:

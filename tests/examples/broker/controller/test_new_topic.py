@@ -38,13 +38,6 @@ def test_brokers_lead_in_turn_and_topics_start_at_different_brokers(three: Contr
     assert leaders == [[0, 1, 2, 0, 1, 2], [1, 2, 0, 1, 2, 0], [2, 0, 1, 2, 0, 1]]
 
 
-def test_a_new_partition_is_led_by_its_preferred_replica_with_all_in_sync(three: Controller) -> None:
-    for state in three.create(NewTopic("events", 7, 3)).partitions:
-        assert state.leader == state.replicas[0]
-        assert state.in_sync == state.replicas
-        assert (state.leader_epoch, state.partition_epoch) == (0, 0)
-
-
 def test_missing_sizes_are_the_clusters_defaults(three: Controller) -> None:
     config = TopicConfig(min_insync_replicas=2)
     three.defaults = ClusterDefaults(num_partitions=4, default_replication_factor=3, topic_config=config)

@@ -92,6 +92,10 @@ class RawClient:
         """Return the correlation id of the next response."""
         return int.from_bytes((await self.frame())[:4], "big")
 
+    async def is_answered(self, correlation_id: int) -> bool:
+        await self.send(heartbeat(correlation_id))
+        return await self.correlation_id() == correlation_id
+
     async def closed(self) -> bytes:
         """Wait until the server closes the connection; return the bytes that come before."""
         rest = b""

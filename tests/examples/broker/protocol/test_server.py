@@ -26,13 +26,11 @@ from tests.examples.broker.protocol.server_and_client import (
 
 async def test_the_port_is_returned_and_free_after_the_stop() -> None:
     async with serving(answer_at_once) as first, first.client() as client:
-        await client.send(heartbeat(1))
-        assert await client.correlation_id() == 1
+        assert await client.is_answered(1)
         assert repr(first.server) == f"<Server at 127.0.0.1:{first.number} with 1 connections>"
     async with serving(answer_at_once, port=first.number) as second, second.client() as client:
         assert second.number == first.number
-        await client.send(heartbeat(2))
-        assert await client.correlation_id() == 2
+        assert await client.is_answered(2)
 
 
 async def test_a_port_in_use_is_an_error() -> None:
@@ -44,16 +42,13 @@ async def test_a_port_in_use_is_an_error() -> None:
 async def test_connections_past_the_limit_are_closed_at_once(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(answer_at_once, limits=ConnectionLimits(max_connections=1)) as port:
         async with port.client() as first:
-            await first.send(heartbeat(1))
-            assert await first.correlation_id() == 1
+            assert await first.is_answered(1)
             async with port.client() as second:
                 assert await second.closed() == b""
-            await first.send(heartbeat(2))
-            assert await first.correlation_id() == 2
+            assert await first.is_answered(2)
         await port.until_connections(0)
         async with port.client() as third:
-            await third.send(heartbeat(3))
-            assert await third.correlation_id() == 3
+            assert await third.is_answered(3)
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert record.getMessage() == "refused a connection: max_connections is 1"
@@ -61,8 +56,7 @@ async def test_connections_past_the_limit_are_closed_at_once(caplog: pytest.LogC
 
 async def test_a_client_that_connects_in_the_moment_of_the_stop_leaves_no_error_in_the_loop() -> None:
     async with serving(answer_at_once) as port, port.client() as first:
-        await first.send(heartbeat(1))
-        assert await first.correlation_id() == 1
+        assert await first.is_answered(1)
         with socket.create_connection(("127.0.0.1", port.number)):
             # It runs when the loop has seen the connection, and before the loop accepts it.
             asyncio.get_running_loop().call_soon(port.server.stop_accepting)
@@ -142,8 +136,7 @@ async def test_accepting_is_retried_after_a_failure(
 
     monkeypatch.setattr(asyncio.get_running_loop(), "sock_accept", sock_accept)
     async with serving(answer_at_once) as port, port.client() as client:
-        await client.send(heartbeat(1))
-        assert await client.correlation_id() == 1
+        assert await client.is_answered(1)
     assert "Too many open files" in caplog.text
 
 
