@@ -1,6 +1,6 @@
 """Fetches through the replica manager: what may be read, and when a fetch waits."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -10,8 +10,6 @@ from examples.broker.replication.requests import LEADER_ACK, Fetched, FetchParam
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import BATCH_BYTES, Cluster
-
-UNKNOWN = TopicPartition("unknown", 0)
 
 
 def offsets(response: Fetched) -> list[list[int]]:
@@ -90,15 +88,6 @@ async def test_a_fetch_completes_when_the_bytes_reach_the_minimum(cluster: Clust
     assert offsets(await fetch) == [[0, 10]]
 
 
-async def test_bytes_are_accumulated_over_the_partitions_of_a_fetch(cluster: Cluster) -> None:
-    one, two = cluster.create(0, 1)
-    fetch = await cluster.start(cluster.consume({one: 0, two: 0}, min_bytes=2 * BATCH_BYTES))
-    await commit(cluster, one)
-    assert waiting(cluster) == 1
-    await commit(cluster, two)
-    assert offsets(await fetch) == [[0], [0]]
-
-
 async def test_each_partition_counts_up_to_its_own_limit(cluster: Cluster) -> None:
     one, two = cluster.create(0, 1)
     fetch = await cluster.start(
@@ -161,17 +150,6 @@ async def test_a_fetch_out_of_range_is_answered_at_once(cluster: Cluster, offset
     assert (response[events].high_watermark, response[events].batches) == (-1, ())
 
 
-async def test_a_fetch_of_an_unknown_partition_is_answered_at_once(cluster: Cluster) -> None:
-    assert errors(await cluster.consume({UNKNOWN: 0})) == [ErrorCode.unknown_topic_or_partition]
-
-
-async def test_a_pending_fetch_is_answered_when_a_partition_has_another_leader(cluster: Cluster) -> None:
-    events, fine = cluster.create(0, 1)
-    fetch = await cluster.start(cluster.consume({events: 0, fine: 0}))
-    cluster.lead_by(events, 1)
-    assert errors(await fetch) == [ErrorCode.not_leader_or_follower, ErrorCode.none]
-
-
 async def test_a_pending_fetch_is_answered_when_its_leader_is_in_another_epoch(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     in_epoch_0 = {events: PartitionFetch(0, current_leader_epoch=0)}
@@ -181,18 +159,25 @@ async def test_a_pending_fetch_is_answered_when_its_leader_is_in_another_epoch(c
     assert errors(await fetch) == [ErrorCode.fenced_leader_epoch]
 
 
-async def test_a_pending_fetch_is_answered_when_its_replica_moves_away(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    fetch = await cluster.start(cluster.consume({events: 0}))
-    cluster.delete(events)
-    assert errors(await fetch) == [ErrorCode.not_leader_or_follower]
-
-
-async def test_a_pending_fetch_is_answered_when_its_topic_is_deleted(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    fetch = await cluster.start(cluster.consume({events: 0}))
-    cluster.broker.apply(MetadataImage(), [events])
-    assert errors(await fetch) == [ErrorCode.unknown_topic_or_partition]
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda cluster, entry: cluster.lead_by(entry, 1), ErrorCode.not_leader_or_follower),
+        (lambda cluster, entry: cluster.delete(entry), ErrorCode.not_leader_or_follower),
+        (
+            lambda cluster, entry: cluster.broker.apply(MetadataImage(), [entry]),
+            ErrorCode.unknown_topic_or_partition,
+        ),
+    ],
+    ids=["another leader", "moved away", "deleted"],
+)
+async def test_a_pending_fetch_is_answered_when_this_broker_no_longer_leads(
+    cluster: Cluster, change: Callable[[Cluster, TopicPartition], None], error: ErrorCode
+) -> None:
+    events, fine = cluster.create(0, 1)
+    fetch = await cluster.start(cluster.consume({events: 0, fine: 0}))
+    change(cluster, events)
+    assert errors(await fetch) == [error, ErrorCode.none]
 
 
 async def test_a_broker_that_holds_no_replica_is_not_served_as_a_follower(cluster: Cluster) -> None:

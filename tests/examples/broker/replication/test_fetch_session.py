@@ -41,11 +41,6 @@ def partition(*, in_sync: tuple[int, ...] = (0, FOLLOWER)) -> Partition:
     return led
 
 
-def test_the_first_response_has_every_partition() -> None:
-    session = session_of(ONE, OTHER)
-    assert session.incremental_response({ONE: quiet(), OTHER: quiet()}).keys() == {ONE, OTHER}
-
-
 @pytest.mark.parametrize(
     "news",
     [
@@ -74,34 +69,6 @@ def test_a_partition_that_had_records_is_read_after_the_others() -> None:
         assert list(session.unread) == [quiet_one, had_records]
 
 
-def test_an_error_is_repeated_and_its_end_is_sent() -> None:
-    session = session_of(ONE)
-    session.incremental_response({ONE: quiet()})
-    fenced = PartitionFetched(ErrorCode.fenced_leader_epoch)
-    assert (
-        session.incremental_response({ONE: fenced})
-        == session.incremental_response({ONE: fenced})
-        == {ONE: fenced}
-    )
-    assert session.incremental_response({ONE: quiet()}) == {ONE: quiet()}
-
-
-def test_a_request_updates_and_forgets_partitions() -> None:
-    session = session_of(ONE, OTHER)
-    session.update(1, {ONE: PartitionFetch(7)}, [])
-    assert session.partitions == session.unread == {ONE: PartitionFetch(7), OTHER: PartitionFetch(0)}
-    session.update(2, {}, [OTHER])
-    assert session.partitions == session.unread == {ONE: PartitionFetch(7)}
-
-
-def test_a_partition_that_is_forgotten_and_added_again_is_sent_again() -> None:
-    session = session_of(ONE)
-    session.incremental_response({ONE: quiet()})
-    session.update(1, {}, [ONE])
-    session.update(2, {ONE: PartitionFetch(0)}, [])
-    assert session.incremental_response({ONE: quiet()}) == {ONE: quiet()}
-
-
 @pytest.mark.parametrize("reader", [FOLLOWER, CONSUMER])
 def test_a_partition_without_news_is_set_aside_until_it_changes(reader: int) -> None:
     session, led = session_of(ONE, OTHER, reader=reader), partition()
@@ -112,37 +79,6 @@ def test_a_partition_without_news_is_set_aside_until_it_changes(reader: int) -> 
     assert list(session.unread) == [OTHER]
     session.partition_changing(led)
     assert list(session.unread) == [OTHER, ONE]
-
-
-def test_a_partition_is_read_again_once_its_reader_asks_for_something_else() -> None:
-    session, led = session_of(ONE), partition()
-    session.incremental_response({ONE: quiet(mark=0)})
-    session.set_aside(led)
-    session.update(1, {ONE: PartitionFetch(0, log_start_offset=0)}, [])
-    assert session.unread == {ONE: PartitionFetch(0, log_start_offset=0)}
-
-
-@pytest.mark.parametrize("sent", [quiet(mark=1), quiet(mark=0, start=1)], ids=["high watermark", "log start"])
-def test_a_partition_that_changed_after_the_read_is_not_set_aside(sent: PartitionFetched) -> None:
-    session = session_of(ONE)
-    session.incremental_response({ONE: sent})
-    session.set_aside(partition())
-    assert session.unread
-
-
-def test_a_partition_with_records_to_read_is_not_set_aside() -> None:
-    session, led = session_of(ONE), partition()
-    session.incremental_response({ONE: quiet(mark=0)})
-    led.append_as_leader(RecordBatch(1, b"x"), now=0, acks_all=False)
-    session.set_aside(led)
-    assert session.unread
-
-
-def test_a_partition_whose_follower_may_join_the_in_sync_replicas_is_not_set_aside() -> None:
-    session = session_of(ONE)
-    session.incremental_response({ONE: quiet(mark=0)})
-    session.set_aside(partition(in_sync=(0,)))
-    assert session.unread
 
 
 def test_the_fetches_of_a_session_count_for_the_partitions_that_they_do_not_read() -> None:
