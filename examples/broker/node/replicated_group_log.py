@@ -19,7 +19,6 @@ from examples.broker.replication.partition import Partition
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import ALL_ACKS, ProduceParams
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.segment import LogOffsetMetadata
 from examples.broker.storage.wire_batch import WireRecordBatch, keys_and_values
 from examples.broker.topic_partition import TopicPartition
 
@@ -92,7 +91,7 @@ class ReplicatedGroupLog:
         log = self._replicas.partitions.leader(TopicPartition(OFFSETS_TOPIC, partition)).log
         self._readers[partition] += 1
         try:
-            yield from _records(log, log.log_start_offset, log.log_end_offset_metadata)
+            yield from _records(log, log.log_start_offset, log.log_end_offset)
         finally:
             self._readers[partition] -= 1
 
@@ -100,10 +99,9 @@ class ReplicatedGroupLog:
         """Write the committed records in use again, and delete what is before them. Return whether it did."""
         topic_partition = TopicPartition(OFFSETS_TOPIC, index)
         leader_epoch, log = partition.leader_epoch, partition.log
-        committed = partition.local.high_watermark_metadata
+        start = end = partition.high_watermark
         latest: dict[bytes, bytes] = {}
-        await run_in_slices(keep_latest(_records(log, log.log_start_offset, committed), latest))
-        start = end = committed.message_offset
+        await run_in_slices(keep_latest(_records(log, log.log_start_offset, end), latest))
         replaced: set[bytes] = set()
 
         def goes_on() -> bool:
@@ -115,7 +113,7 @@ class ReplicatedGroupLog:
             if not goes_on():
                 return False
             # What was appended meanwhile replaces records, too.
-            replaced.update(key for key, _ in _records(log, end, log.log_end_offset_metadata))
+            replaced.update(key for key, _ in _records(log, end, log.log_end_offset))
             end = log.log_end_offset
             records = [record for record in piece if record[0] not in replaced]
             if records and await self.append(index, records) is not ErrorCode.none:
@@ -127,10 +125,10 @@ class ReplicatedGroupLog:
         return True
 
 
-def _records(log: PartitionLog, offset: int, end: LogOffsetMetadata) -> Iterator[Record]:
+def _records(log: PartitionLog, offset: int, end: int) -> Iterator[Record]:
     """Return the records from an offset to the end, unless the log begins anew between two steps."""
-    while log.log_start_offset <= offset < min(end.message_offset, log.log_end_offset):
-        for batch in log.read(offset, _READ_AHEAD, end).batches:
+    while log.log_start_offset <= offset < min(end, log.log_end_offset):
+        for batch in log.read(offset, _READ_AHEAD, end):
             for key, value in keys_and_values(batch.data):
                 yield key or b"", value
             offset = batch.next_offset

@@ -141,15 +141,13 @@ class ReplicaManager:
                 if partition.has_log_append_time:
                     append_time = wall_time_ms()
                     batch = batch.appended_at(append_time)
-                info = partition.append_as_leader(batch, now, acks_all=acks_all)
+                first_offset = partition.append_as_leader(batch, acks_all=acks_all)
             except ApiError as error:
                 refused[topic_partition] = PartitionProduced(error.code)
                 continue
-            start = partition.log.log_start_offset
-            appended.append(
-                PendingAcks(topic_partition, info.next_offset, info.first_offset, start, append_time)
-            )
-            if info.high_watermark_increased:
+            end, start = first_offset + batch.record_count, partition.log.log_start_offset
+            appended.append(PendingAcks(topic_partition, end, first_offset, start, append_time))
+            if partition.maybe_increment_high_watermark(now):
                 moved.append(topic_partition)
         if not (acks_all and appended):
             self._check_appended(appended, moved)

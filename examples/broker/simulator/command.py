@@ -2,7 +2,6 @@
 
 import argparse
 import importlib.util
-import json
 import sys
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -44,8 +43,8 @@ examples:
       large fetches: consumers wait for 100 kB or 50 ms
   %(prog)s --journal build/journal
       record every produce and fetch in Parquet files
-  %(prog)s --json --no-display | jq .under_load.produce.waits.p99
-      output for scripts; the exit status is 1 if a record was lost, repeated or reordered
+  %(prog)s --no-display
+      the report alone; the exit status is 1 if a record was lost, repeated or reordered
 """
 
 
@@ -66,21 +65,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(
                 f"--journal {options.journal}: {error.strerror}; choose a directory that can be made"
             )
-    # Standard output has the report. With --json it must have nothing else.
-    progress = Console(stderr=options.json)
-    show = None if options.no_display else show_live if progress.is_terminal else print_lines
+    console = Console()
+    show = None if options.no_display else show_live if console.is_terminal else print_lines
     try:
-        report = run(lambda: _simulate(workload, show, progress, options.journal))
+        report = run(lambda: _simulate(workload, show, console, options.journal))
     except KeyboardInterrupt:
         print("interrupted: the delivery was not verified", file=sys.stderr)
         return INTERRUPTED
-    if options.json:
-        print(json.dumps(report.as_json(), indent=2))
-    else:
-        output = Console()
-        output.print(summary_panel(report, output.width))
+    console.print(summary_panel(report, console.width))
     if options.journal is not None:
-        progress.print(f"The journal of this run is in {options.journal}", soft_wrap=True, highlight=False)
+        console.print(f"The journal of this run is in {options.journal}", soft_wrap=True, highlight=False)
     if report.failure is not None:
         print(f"delivery is wrong: {report.failure}", file=sys.stderr)
         return WRONG_DELIVERY
@@ -185,9 +179,6 @@ def _parser() -> argparse.ArgumentParser:
         least=0,
     )
     output = parser.add_argument_group("running and output")
-    output.add_argument(
-        "--json", action="store_true", help="print the report as JSON; progress goes to stderr"
-    )
     output.add_argument(
         "--journal", type=Path, metavar="DIR", help="record every operation in DIR, see docs/journal.md"
     )

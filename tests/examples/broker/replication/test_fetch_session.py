@@ -88,7 +88,7 @@ def test_the_fetches_of_a_session_count_for_the_partitions_that_they_do_not_read
     session.set_aside(led)
     session.last_used = 100
     session.partition_changing(led)
-    led.append_as_leader(RecordBatch(1, b"x"), now=105, acks_all=False)
+    led.append_as_leader(RecordBatch(1, b"x"), acks_all=False)
     led.maybe_shrink_isr(110)
     assert list(led.in_sync_replicas) == [0, FOLLOWER]
     led.maybe_shrink_isr(110.1)

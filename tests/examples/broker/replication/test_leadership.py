@@ -44,7 +44,7 @@ def leader(state: PartitionState = FIRST, alter_partition: AlterPartition = acce
 
 def append(p: Partition, batches: int = 1) -> None:
     for _ in range(batches):
-        p.append_as_leader(BATCH, 0, acks_all=False)
+        p.append_as_leader(BATCH, acks_all=False)
 
 
 def numbered(sequence: int, epoch: int = 0) -> RecordBatch:
@@ -52,7 +52,7 @@ def numbered(sequence: int, epoch: int = 0) -> RecordBatch:
 
 
 def append_numbered(p: Partition, sequence: int, epoch: int = 0) -> int:
-    return p.append_as_leader(numbered(sequence, epoch), 0, acks_all=True).first_offset
+    return p.append_as_leader(numbered(sequence, epoch), acks_all=True)
 
 
 def fetched(p: Partition, replica_id: int, offset: int, now: float = 0) -> bool:
@@ -218,7 +218,7 @@ def test_the_latest_offset_is_the_high_watermark_for_consumers_and_the_end_for_f
 
 def test_a_new_leader_has_no_latest_offset_until_its_high_watermark_reaches_its_epoch() -> None:
     p = leader()
-    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), 0, acks_all=False)
+    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), acks_all=False)
     p.make_leader(p.state.led_by(SELF), now=0)
     for timestamp in (LATEST_TIMESTAMP, 5_000, 6_000):
         ask = partial(p.offset_for_timestamp, timestamp, from_follower=False)
@@ -233,7 +233,7 @@ def test_a_new_leader_has_no_latest_offset_until_its_high_watermark_reaches_its_
 
 def test_consumers_do_not_find_uncommitted_records_by_timestamp() -> None:
     p = leader()
-    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), 0, acks_all=False)
+    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), acks_all=False)
     assert p.offset_for_timestamp(5_000, from_follower=False) is None
 
 

@@ -30,9 +30,8 @@ def partition(
 
 def append(partition: Partition, now: float = 0, *, acks_all: bool = True) -> bool:
     """Append ten records in 40 bytes; return whether the high watermark moved."""
-    return partition.append_as_leader(
-        RecordBatch(10, b"x" * 40), now, acks_all=acks_all
-    ).high_watermark_increased
+    partition.append_as_leader(RecordBatch(10, b"x" * 40), acks_all=acks_all)
+    return partition.maybe_increment_high_watermark(now)
 
 
 def in_sync(partition: Partition) -> list[int]:
