@@ -5,7 +5,6 @@ import importlib.util
 import sys
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +28,16 @@ WRONG_DELIVERY: Final = 1
 INTERRUPTED: Final = 130
 
 _ACKS: Final = {"0": NO_ACKS, "1": LEADER_ACK, "all": ALL_ACKS}
+_NUMBERS: Final = {
+    "batch": "records per batch",
+    "record_size": "bytes per record",
+    "producers": "number of producers, which share the rate",
+    "consumers": "number of consumers, which share the partitions",
+    "partitions": "number of partitions",
+    "replicas": "replicas of each partition, including the leader's",
+    "segment_bytes": "bytes at which a log rolls to a new segment",
+    "min_bytes": "bytes that a consumer's fetch waits for",
+}
 _DESCRIPTION: Final = """\
 Run a broker under load in one process, with followers, producers and consumers.
 Show how long produces and fetches wait, and check that every acknowledged record
@@ -126,57 +135,21 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     default = Workload()
-    load = parser.add_argument_group("load")
+    load = parser.add_argument_group("load, cluster and waiting")
     number(
-        load.add_argument,
-        "--rate",
-        default.rate,
-        "records per second, of all producers together",
-        above=0,
-    )
-    whole(load.add_argument, "--batch", default.batch, "records per batch")
-    whole(load.add_argument, "--record-size", default.record_size, "bytes per record")
-    whole(load.add_argument, "--producers", default.producers, "number of producers, which share the rate")
-    whole(
-        load.add_argument, "--consumers", default.consumers, "number of consumers, which share the partitions"
+        load.add_argument, "--rate", default.rate, "records per second, of all producers together", above=0
     )
     number(load.add_argument, "--duration", default.duration, "seconds for which producers send", above=0)
-    whole(
-        load.add_argument,
-        "--seed",
-        default.seed,
-        "seed of the order in which batches go to the partitions",
-        least=0,
-    )
-    cluster = parser.add_argument_group("cluster")
-    whole(cluster.add_argument, "--partitions", default.partitions, "number of partitions")
-    whole(
-        cluster.add_argument,
-        "--replicas",
-        default.replicas,
-        "replicas of each partition, including the leader's",
-    )
-    whole(
-        cluster.add_argument,
-        "--segment-bytes",
-        default.segment_bytes,
-        "bytes at which a log rolls to a new segment",
-    )
-    waiting = parser.add_argument_group("waiting")
-    waiting.add_argument(
+    for name, what in _NUMBERS.items():
+        whole(load.add_argument, f"--{name.replace('_', '-')}", getattr(default, name), what)
+    wait = "longest time in seconds that a consumer's fetch waits for them"
+    number(load.add_argument, "--max-wait", default.max_wait, wait, least=0)
+    load.add_argument(
         "--acks",
         choices=list(_ACKS),
         default="all",
         help="acknowledgements that a produce waits for: none (0), the leader's (1), or those of all in-sync "
         "replicas (all) (default: all)",
-    )
-    whole(waiting.add_argument, "--min-bytes", default.min_bytes, "bytes that a consumer's fetch waits for")
-    number(
-        waiting.add_argument,
-        "--max-wait",
-        default.max_wait,
-        "longest time in seconds that a consumer's fetch waits for them",
-        least=0,
     )
     output = parser.add_argument_group("running and output")
     output.add_argument(
@@ -187,5 +160,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _workload(options: argparse.Namespace) -> Workload:
-    given = {field.name: getattr(options, field.name) for field in fields(Workload)}
-    return Workload(**given | {"acks": _ACKS[options.acks]})
+    given = {name: getattr(options, name) for name in ("rate", "duration", "max_wait", *_NUMBERS)}
+    return Workload(acks=_ACKS[options.acks], **given)

@@ -24,7 +24,6 @@ SHORT = ["--duration", "0.2", "--rate", "5000"]
         (["--max-wait", "-1"], "--max-wait: must be a number 0 or more, not '-1'"),
         (["--batch", "1.5"], "--batch: must be a whole number, 1 or more, not '1.5'"),
         (["--replicas", "0"], "--replicas: must be a whole number, 1 or more, not '0'"),
-        (["--seed", "-1"], "--seed: must be a whole number, 0 or more, not '-1'"),
         (["--acks", "2"], "--acks: invalid choice: '2'"),
         (
             ["--consumers", "7"],
