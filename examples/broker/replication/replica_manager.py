@@ -1,14 +1,13 @@
 """Appends, fetches and deletions on one broker, and the three purgatories in which they wait."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Self
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage
-from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX, AlterPartition, accept_any_isr
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_fetcher import LogOffsets
 from examples.broker.replication.requests import (
@@ -24,7 +23,6 @@ from examples.broker.replication.requests import (
     ProduceParams,
 )
 from examples.broker.storage.record_batch import NO_TIMESTAMP, wall_time_ms
-from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
 from examples.broker.waits.delete_records import (
     DelayedDeleteRecords,
@@ -73,26 +71,12 @@ class ReplicaManager:
     @classmethod
     @asynccontextmanager
     async def running(
-        cls,
-        broker_id: int,
-        *,
-        disk: Disk | None = None,
-        replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
-        alter_partition: AlterPartition = accept_any_isr,
-        is_alive: Callable[[int], bool] = lambda broker_id: True,
-        observers: Collection[Observer] = (),
+        cls, partitions: HostedPartitions, *, observers: Collection[Observer] = ()
     ) -> AsyncIterator[Self]:
         """Open the purgatories "produce", "fetch" and "delete records", and close them when the block ends.
 
         The ``observers`` observe all three.
         """
-        partitions = HostedPartitions(
-            broker_id,
-            disk=disk,
-            replica_lag_time_max=replica_lag_time_max,
-            alter_partition=alter_partition,
-            is_alive=is_alive,
-        )
         async with (
             Purgatory("produce", observers=observers) as produce,
             Purgatory("fetch", observers=observers) as fetch,

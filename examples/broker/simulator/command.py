@@ -12,6 +12,7 @@ import anyio
 from rich.console import Console
 
 from examples.arguments import number, whole
+from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.simulator.display import print_lines, show_live
@@ -98,7 +99,7 @@ async def _simulate(
 ) -> Report:
     async with (
         _journal_in(journal) as observers,
-        ReplicaManager.running(LEADER_ID, observers=observers) as broker,
+        ReplicaManager.running(HostedPartitions(LEADER_ID), observers=observers) as broker,
     ):
         simulation = Simulation(workload, broker)
         async with _shown(simulation, show, console):

@@ -103,7 +103,7 @@ class Checks:
 
 async def test_a_followers_log_start_offset_checks_deletions_and_no_fetches() -> None:
     checks = Checks()
-    async with ReplicaManager.running(0, observers=[checks]) as broker:
+    async with ReplicaManager.running(HostedPartitions(0), observers=[checks]) as broker:
         cluster = Cluster(broker)
         partitions = cluster.create(*range(5))
         fetch = await cluster.start(cluster.follow(1, dict.fromkeys(partitions, 0), max_wait=30))
@@ -121,7 +121,7 @@ async def test_a_followers_log_start_offset_checks_deletions_and_no_fetches() ->
 
 async def test_an_append_that_moves_the_high_watermark_checks_a_waiting_fetch_once() -> None:
     checks = Checks()
-    async with ReplicaManager.running(0, observers=[checks]) as broker:
+    async with ReplicaManager.running(HostedPartitions(0), observers=[checks]) as broker:
         cluster = Cluster(broker)
         (events,) = cluster.create(0, replicas=1)
         fetch = await cluster.start(cluster.consume({events: 0}, min_bytes=1000))
@@ -133,7 +133,7 @@ async def test_an_append_that_moves_the_high_watermark_checks_a_waiting_fetch_on
 
 async def test_an_operation_that_comes_too_late_is_answered_as_timed_out() -> None:
     """The broker stops: its purgatories are closed, and its connections are not yet."""
-    async with ReplicaManager.running(0) as broker:
+    async with ReplicaManager.running(HostedPartitions(0)) as broker:
         cluster = Cluster(broker)
         (events,) = cluster.create(0)
     assert await cluster.produce(events) == {

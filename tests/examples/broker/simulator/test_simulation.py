@@ -7,6 +7,7 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage
+from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.partition import Partition
 from examples.broker.replication.replica_fetcher import ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
@@ -22,7 +23,7 @@ SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=3, duration=1,
 
 
 async def simulate(workload: Workload, virtual_time: VirtualTimeLoop) -> Report:
-    async with ReplicaManager.running(LEADER_ID) as broker:
+    async with ReplicaManager.running(HostedPartitions(LEADER_ID)) as broker:
         return await Simulation(workload, broker, virtual_time.time).run()
 
 
@@ -122,7 +123,7 @@ async def test_failed_batches_are_counted_and_not_reported_as_lost(
 
 
 async def test_a_deleted_partition_raises_an_error(virtual_time: VirtualTimeLoop) -> None:
-    async with ReplicaManager.running(LEADER_ID) as broker:
+    async with ReplicaManager.running(HostedPartitions(LEADER_ID)) as broker:
         simulation = Simulation(SMALL, broker, virtual_time.time)
         virtual_time.call_later(0.5, broker.apply, MetadataImage(), [TopicPartition("events", 1)])
         with pytest.raises(ExceptionGroup) as raised:
