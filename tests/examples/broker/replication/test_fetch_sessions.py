@@ -20,7 +20,7 @@ from examples.broker.replication.requests import (
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of
+from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of, soon
 
 ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
 RECORDS = (RecordBatch(1, b"x"),)
@@ -216,7 +216,7 @@ async def test_a_waiting_fetch_of_a_session_is_answered_when_one_of_its_partitio
     figures = cluster.broker.fetch_purgatory.statistics()
     assert (figures.pending, figures.keys) == (1, 1), "it watches its session, and not each partition"
     await change(cluster)
-    assert (await fetch).keys() == {ONE}
+    assert (await soon(fetch)).keys() == {ONE}
 
 
 async def test_a_waiting_fetch_of_a_consumers_session_is_answered_when_the_high_watermark_moves(
@@ -229,4 +229,4 @@ async def test_a_waiting_fetch_of_a_consumers_session_is_answered_when_the_high_
     await append(cluster)
     assert cluster.broker.fetch_purgatory.statistics().pending == 1
     await cluster.replicate({ONE: 10})
-    assert [batch.base_offset for batch in (await fetch)[ONE].batches] == [0]
+    assert [batch.base_offset for batch in (await soon(fetch))[ONE].batches] == [0]
