@@ -83,14 +83,15 @@ class Group:
         return not self.pending_members and all(member.awaits_join for member in self.members.values())
 
     @property
+    def has_all_members_synced(self) -> bool:
+        """Whether all members of the generation have sent SyncGroup, or it is over."""
+        goes_on = self.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+        return not (goes_on and self.pending_sync)
+
+    @property
     def rebalance_timeout(self) -> float:
         """The longest rebalance timeout of a member, in seconds; 0 without members."""
         return max((member.rebalance_timeout for member in self.members.values()), default=0)
-
-    def has_synced(self, generation_id: int) -> bool:
-        """Whether all members of that generation have sent SyncGroup, or it is over."""
-        goes_on = self.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
-        return not (goes_on and generation_id == self.generation_id and self.pending_sync)
 
     def member(self, identity: MemberIdentity) -> Member:
         """Return the member with that identity.

@@ -203,11 +203,10 @@ class Rebalance:
         for member in group.members.values():
             if member.answer_join(group.join_result(member)):
                 self.heartbeat(group, member)
-        generation_id = group.generation_id
         sync = DelayedSync(
             group.rebalance_timeout,
             group.group_id,
-            lambda: group.has_synced(generation_id),
+            lambda: group.has_all_members_synced,
             lambda: self._remove_unsynced(group),
         )
         park_sync(self._sync, sync)

@@ -34,9 +34,7 @@ class DelayedHeartbeat(DelayedOperation[None]):
         return self._has_left() and self.force_complete()
 
     def on_expiration(self) -> None:
-        # Another operation that expires in the same tick may have removed the member.
-        if not self._has_left():
-            self._expired()
+        self._expired()
 
 
 def park_heartbeat(heartbeats: Purgatory, heartbeat: DelayedHeartbeat) -> None:

@@ -25,9 +25,7 @@ class DelayedSync(DelayedOperation[None]):
         return self._is_complete() and self.force_complete()
 
     def on_expiration(self) -> None:
-        # Another operation that expires in the same tick may have removed the last member that was missing.
-        if not self._is_complete():
-            self._expired()
+        self._expired()
 
 
 def park_sync(syncs: Purgatory, sync: DelayedSync) -> None:
