@@ -59,8 +59,8 @@ class Group:
         )
 
     def __contains__(self, member_id: object) -> bool:
-        """Whether it has given this id to a member, or to a client that is about to join with it."""
-        return member_id in self.members or member_id in self.pending_members
+        """Whether a member has this id, or a client that is about to join with it."""
+        return not self.is_dead and (member_id in self.members or member_id in self.pending_members)
 
     @property
     def is_dead(self) -> bool:
@@ -80,7 +80,9 @@ class Group:
 
     @property
     def has_all_members_joined(self) -> bool:
-        return not self.pending_members and all(member.awaits_join for member in self.members.values())
+        """Whether a rebalance has nobody to wait for any more."""
+        waits = self.pending_members or not all(member.awaits_join for member in self.members.values())
+        return self.is_dead or not waits
 
     @property
     def has_all_members_synced(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from examples.broker.waits.parking import park
 from purgatory import DelayedOperation, Purgatory
 
 SessionKey = tuple[str, str]
@@ -39,7 +40,7 @@ class DelayedHeartbeat(DelayedOperation[None]):
 
 def park_heartbeat(heartbeats: Purgatory, heartbeat: DelayedHeartbeat) -> None:
     """Begin a session."""
-    heartbeats.try_complete_else_watch(heartbeat, [heartbeat.key])
+    park(heartbeats, heartbeat, [heartbeat.key])
 
 
 def record_heartbeat(heartbeats: Purgatory, key: SessionKey, timeout: float | None) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from examples.broker.waits.parking import park
 from purgatory import DelayedOperation, Purgatory
 
 
@@ -30,7 +31,7 @@ class DelayedSync(DelayedOperation[None]):
 
 def park_sync(syncs: Purgatory, sync: DelayedSync) -> None:
     """Have a generation wait for its members."""
-    syncs.try_complete_else_watch(sync, [sync.group_id])
+    park(syncs, sync, [sync.group_id])
 
 
 def check_sync(syncs: Purgatory, group_id: str) -> None:
