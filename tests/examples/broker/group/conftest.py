@@ -58,6 +58,16 @@ async def pair(coordinator: GroupCoordinator) -> Pair:
 
 
 @pytest.fixture
+def leader(pair: Pair) -> Client:
+    return pair[0]
+
+
+@pytest.fixture
+def follower(pair: Pair) -> Client:
+    return pair[1]
+
+
+@pytest.fixture
 async def stable_pair(pair: Pair) -> Pair:
     """A leader and a follower in a stable group."""
     for client in pair:

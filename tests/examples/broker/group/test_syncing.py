@@ -34,9 +34,8 @@ async def patient_pair(coordinator: GroupCoordinator) -> Pair:
 
 
 async def test_a_follower_gets_its_assignment_when_the_leader_has_brought_it(
-    coordinator: GroupCoordinator, pair: Pair
+    coordinator: GroupCoordinator, leader: Client, follower: Client
 ) -> None:
-    leader, follower = pair
     syncing = await start(follower.sync())
     assert not syncing.done()
     assert waiting(coordinator) == {"sync": 2, "heartbeat": 2}, "the group and the follower wait"
@@ -48,17 +47,15 @@ async def test_a_follower_gets_its_assignment_when_the_leader_has_brought_it(
 
 
 async def test_a_follower_that_syncs_after_the_leader_is_answered_at_once(
-    coordinator: GroupCoordinator, pair: Pair
+    coordinator: GroupCoordinator, leader: Client, follower: Client
 ) -> None:
-    leader, follower = pair
     await leader.sync({follower.member_id: b"1"})
     assert waiting(coordinator) == {"sync": 1, "heartbeat": 2}
     assert (await follower.sync()).assignment == b"1"
     assert waiting(coordinator) == {"heartbeat": 2}
 
 
-async def test_a_member_without_an_assignment_gets_an_empty_one(pair: Pair) -> None:
-    leader, follower = pair
+async def test_a_member_without_an_assignment_gets_an_empty_one(leader: Client, follower: Client) -> None:
     await leader.sync({"stranger": b"?"})
     synced = await follower.sync()
     assert (synced.error, synced.assignment) == (ErrorCode.none, b"")
@@ -81,9 +78,8 @@ async def test_assignments_are_not_answered_before_the_log_has_them(
 
 @pytest.mark.parametrize(("refusal", "answer"), COORDINATOR_ERRORS)
 async def test_an_assignment_that_the_log_refuses_is_an_error_and_the_group_rebalances(
-    pair: Pair, log: MemoryLog, refusal: ErrorCode, answer: ErrorCode
+    leader: Client, follower: Client, log: MemoryLog, refusal: ErrorCode, answer: ErrorCode
 ) -> None:
-    leader, follower = pair
     syncing = await start(follower.sync())
     log.error = refusal
     assert (await leader.sync()).error is answer
@@ -95,9 +91,8 @@ async def test_an_assignment_that_the_log_refuses_is_an_error_and_the_group_reba
 
 
 async def test_an_assignment_stored_after_its_generation_is_not_answered(
-    coordinator: GroupCoordinator, pair: Pair, log: MemoryLog
+    coordinator: GroupCoordinator, leader: Client, log: MemoryLog
 ) -> None:
-    leader, _ = pair
     log.appended.clear()
     syncing = await start(leader.sync())
     newcomer = await start(Client(coordinator).join())
@@ -109,9 +104,8 @@ async def test_an_assignment_stored_after_its_generation_is_not_answered(
 
 
 async def test_an_assignment_stored_during_the_next_sync_is_not_that_generations(
-    coordinator: GroupCoordinator, pair: Pair, log: MemoryLog
+    coordinator: GroupCoordinator, leader: Client, follower: Client, log: MemoryLog
 ) -> None:
-    leader, follower = pair
     log.appended.clear()
     late = await start(leader.sync())
     newcomer = await start(Client(coordinator).join())
@@ -124,9 +118,8 @@ async def test_an_assignment_stored_during_the_next_sync_is_not_that_generations
 
 
 async def test_an_assignment_is_stored_even_if_the_leaders_client_disconnects(
-    coordinator: GroupCoordinator, pair: Pair, log: MemoryLog
+    coordinator: GroupCoordinator, leader: Client, follower: Client, log: MemoryLog
 ) -> None:
-    leader, follower = pair
     log.appended.clear()
     syncing = await start(leader.sync({follower.member_id: b"1"}))
     syncing.cancel()
@@ -162,17 +155,17 @@ async def test_a_stable_group_rebalances_when_a_member_never_asks_for_its_assign
 
 
 async def test_a_leader_that_expires_before_it_assigns_makes_the_others_rebalance(
-    pair: Pair, virtual_time: VirtualTimeLoop
+    follower: Client, virtual_time: VirtualTimeLoop
 ) -> None:
-    _, follower = pair
     began = virtual_time.time()
     assert (await follower.sync()).error is ErrorCode.rebalance_in_progress
     assert virtual_time.time() == began + SESSION
     await form_group(follower)
 
 
-async def test_a_second_sync_answers_the_pending_one_rebalance_in_progress(pair: Pair) -> None:
-    leader, follower = pair
+async def test_a_second_sync_answers_the_pending_one_rebalance_in_progress(
+    leader: Client, follower: Client
+) -> None:
     earlier, later = await start(follower.sync()), await start(follower.sync())
     assert (await earlier).error is ErrorCode.rebalance_in_progress
     await leader.sync()
@@ -180,9 +173,8 @@ async def test_a_second_sync_answers_the_pending_one_rebalance_in_progress(pair:
 
 
 async def test_a_member_whose_client_disconnects_during_its_sync_expires_at_its_session_timeout(
-    coordinator: GroupCoordinator, pair: Pair
+    coordinator: GroupCoordinator, leader: Client, follower: Client
 ) -> None:
-    leader, follower = pair
     syncing = await start(follower.sync())
     syncing.cancel()
     await settled()
