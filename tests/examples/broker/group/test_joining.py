@@ -209,16 +209,3 @@ async def test_a_member_whose_client_disconnects_during_its_join_expires_at_its_
     await stays.join()
     assert virtual_time.time() == began + SESSION
     assert [member.member_id for member in stays.joined.members] == [stays.member_id]
-
-
-async def test_a_member_whose_client_reconnects_in_time_is_in_the_generation(
-    coordinator: GroupCoordinator,
-) -> None:
-    client = Client(coordinator)
-    vanishing = await start(client.join())
-    vanishing.cancel()
-    await settled()
-    joined = await client.join()
-    assert (joined.error, joined.member_id) == (ErrorCode.none, client.member_id)
-    await client.sync()
-    assert waiting(coordinator) == {"heartbeat": 1}

@@ -150,17 +150,6 @@ async def test_a_member_that_restarts_during_the_sync_makes_the_group_rebalance(
     assert (await joining).generation_id == 2
 
 
-async def test_a_pending_join_is_fenced_by_the_next_client_of_the_same_member(
-    coordinator: GroupCoordinator,
-) -> None:
-    client = Client(coordinator, instance="one")
-    earlier = await start(client.join())
-    later = await start(restarted(client).join())
-    assert (await earlier).error is ErrorCode.fenced_instance_id
-    assert (await later).error is ErrorCode.none
-    assert len(members_of(coordinator)) == 1
-
-
 async def test_a_static_member_that_restarts_without_having_synced_is_still_waited_for(
     coordinator: GroupCoordinator,
 ) -> None:
