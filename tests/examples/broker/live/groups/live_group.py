@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from confluent_kafka import Producer
 
@@ -16,7 +16,7 @@ from examples.broker.group.group import Group, GroupState
 from examples.broker.group.requests import MemberIdentity
 from examples.broker.node.node import Node
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.clients.client_interface import ConsumerSettings
+from tests.examples.broker.live.clients.client_interface import Client, ConsumerSettings
 from tests.examples.broker.live.groups.member_process import Job, Member
 from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, consumers_fetches, until
 
@@ -44,7 +44,7 @@ class Snapshot:
 class LiveGroup:
     """A group that reads a topic of its own. All members use the same client."""
 
-    def __init__(self, cluster: LiveCluster, client: str, name: str) -> None:
+    def __init__(self, cluster: LiveCluster, client: Client, name: str) -> None:
         self.cluster = cluster
         self.client = client
         self.group_id = f"{name}-group"
@@ -53,7 +53,7 @@ class LiveGroup:
 
     @classmethod
     @contextmanager
-    def running(cls, cluster: LiveCluster, client: str, name: str) -> Iterator[Self]:
+    def running(cls, cluster: LiveCluster, client: Client, name: str) -> Iterator[Self]:
         """Run a group. When the block ends, its members leave, and no operation may stay pending."""
         group = cls(cluster, client, name)
         cluster.create_topics(NewTopic(group.topic, PARTITIONS, 3))
@@ -71,22 +71,14 @@ class LiveGroup:
                 if member.is_alive:
                     member.kill()
 
-    def join(
-        self,
-        name: str,
-        *,
-        session_timeout: float = LONG_SESSION,
-        instance_id: str | None = None,
-        cooperative: bool = False,
-    ) -> Member:
+    def join(self, name: str, *, session_timeout: float = LONG_SESSION, **more: Any) -> Member:
         """Start a member. ``settle`` waits until it is in the group."""
         settings = ConsumerSettings(
             fetch_max_wait=POLL,
             group_id=self.group_id,
             client_id=name,
             session_timeout=session_timeout,
-            instance_id=instance_id,
-            cooperative=cooperative,
+            **more,
         )
         member = Member(Job(self.client, self.cluster.bootstrap_servers, self.topic, settings))
         self.members.append(member)
