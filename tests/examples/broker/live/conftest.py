@@ -10,9 +10,8 @@ from examples.broker.cluster import ClusterConfig
 from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.group.coordinator import GroupConfig
 from examples.broker.node.node import BrokerConfig
-from tests.examples.broker.live.clients.client_interface import Client
 from tests.examples.broker.live.clients.live_topic import LiveTopic
-from tests.examples.broker.live.clients.python_clients import CLIENTS
+from tests.examples.broker.live.clients.python_clients import CLIENTS, Client
 from tests.examples.broker.live.groups.live_group import LiveGroup
 from tests.examples.broker.live.live_cluster import LiveCluster
 

@@ -5,12 +5,12 @@ import pytest
 from tests.examples.broker.live.clients.client_interface import (
     CODECS,
     PATIENCE,
-    Client,
     ConsumerSettings,
     ProducerSettings,
     Record,
 )
 from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.clients.python_clients import Client
 
 pytestmark = pytest.mark.real_time
 

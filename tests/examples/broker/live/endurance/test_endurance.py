@@ -25,8 +25,8 @@ import pytest
 
 from examples.broker.controller.new_topic import NewTopic
 from examples.broker.metadata import TopicConfig
-from tests.examples.broker.live.clients.client_interface import Client, ConsumerSettings
-from tests.examples.broker.live.clients.python_clients import CLIENTS
+from tests.examples.broker.live.clients.client_interface import ConsumerSettings
+from tests.examples.broker.live.clients.python_clients import CLIENTS, Client
 from tests.examples.broker.live.conftest import CONFIG
 from tests.examples.broker.live.endurance.broker_faults import faults_of, harm
 from tests.examples.broker.live.endurance.reading_group import ReadingGroup

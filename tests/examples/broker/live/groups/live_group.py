@@ -16,9 +16,10 @@ from examples.broker.group.group import Group, GroupState
 from examples.broker.group.requests import MemberIdentity
 from examples.broker.node.node import Node
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.clients.client_interface import Client, ConsumerSettings
+from tests.examples.broker.live.clients.client_interface import ConsumerSettings
+from tests.examples.broker.live.clients.python_clients import Client
 from tests.examples.broker.live.groups.member_process import Job, Member
-from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, consumers_fetches, until
+from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 PARTITIONS: Final = 6
 # Seconds. Longer than any wait, so that a member that is gone earlier has not expired.
@@ -65,7 +66,7 @@ class LiveGroup:
             for member in alive:
                 member.finish_closing()
             group.expel(*[member.instance_id for member in group.members if member.instance_id is not None])
-            until(lambda: not group.waiting(), explain=group.waiting)
+            until(lambda: not cluster.waiting(), explain=cluster.waiting)
         finally:
             for member in group.members:
                 if member.is_alive:
@@ -175,10 +176,6 @@ class LiveGroup:
                     shared.append((partition, owners[partition], name))
         return shared
 
-    def waiting(self) -> dict[tuple[int, str], int]:
-        """Count the pending operations of clients by broker and purgatory."""
-        return self.cluster.look(_waiting)
-
     def _coordinator(self, cluster: Cluster) -> Node | None:
         any_node = next(iter(cluster.nodes.values()))
         partition = TopicPartition(OFFSETS_TOPIC, any_node.groups.partition_for(self.group_id))
@@ -206,14 +203,3 @@ class LiveGroup:
             {member.client_id: sessions[self.group_id, member.member_id] for member in members},
             time.monotonic(),
         )
-
-
-def _waiting(cluster: Cluster) -> dict[tuple[int, str], int]:
-    waiting = {
-        (broker_id, name): statistics.pending
-        for broker_id, purgatories in cluster.statistics().items()
-        for name, statistics in purgatories.items()
-    }
-    for broker_id, node in cluster.nodes.items():
-        waiting[broker_id, "fetch"] = len(consumers_fetches(node.replicas))
-    return {where: count for where, count in waiting.items() if count}

@@ -11,7 +11,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from threading import Lock
 
-from tests.examples.broker.live.clients.client_interface import Client, ConsumerSettings, ReadRecord
+from tests.examples.broker.live.clients.client_interface import ConsumerSettings, ReadRecord
+from tests.examples.broker.live.clients.python_clients import Client
 from tests.examples.broker.live.live_cluster import PATIENCE, until
 
 # The fork server imports the clients once for all members.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.examples.broker.live.clients.client_interface import Client
 from tests.examples.broker.live.clients.confluent_client import Confluent
+from tests.examples.broker.live.clients.python_clients import Client
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
 from tests.examples.broker.live.live_cluster import LiveCluster, until
 
