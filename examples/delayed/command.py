@@ -156,9 +156,7 @@ def _parser() -> argparse.ArgumentParser:
         "(levels), or in files (wheel)",
     )
     add("--bootstrap", required=True, metavar="HOST:PORT", help="brokers of the cluster, separated by commas")
-    add(
-        "--directory", type=Path, metavar="DIR", help="where --design wheel keeps its files; it needs one"
-    )
+    add("--directory", type=Path, metavar="DIR", help="where --design wheel keeps its files; it needs one")
     add("--instance", default="1", metavar="NAME", help="name of this instance in messages (default: 1)")
     add("--topic", default="delayed", help='the topic that producers send to (default: "delayed")')
     usual = ",".join(f"{level / 1000:g}" for level in LEVELS)
