@@ -23,7 +23,7 @@ from examples.broker.topic_partition import TopicPartition
 from examples.broker.waits.delete_records import Deleted, PartitionDeleted
 from examples.broker.waits.produce import PartitionProduced, Produced
 
-NO_ID, NO_EPOCH = -1, -1
+NO_PRODUCER_ID, NO_PRODUCER_EPOCH = -1, -1
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
@@ -38,11 +38,11 @@ async def init_producer_id(
     A producer that has an id and asks for its next epoch (KIP-360) gets a new id, too. Kafka does the same
     for a producer without transactions, since nothing is fenced by its epochs.
     """
-    producer_id, epoch, error = NO_ID, NO_EPOCH, ErrorCode.none
+    producer_id, epoch, error = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, ErrorCode.none
     try:
         if request.transactional_id is not None:
             raise refused_transactions(context, request.transactional_id)
-        if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH):
+        if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
             raise ApiError(ErrorCode.invalid_request, "a producer epoch belongs to a producer id")
         producer_id, epoch = controller.next_producer_id(), 0
     except ApiError as refused:

@@ -271,6 +271,7 @@ async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator)
 
     assert await listed() == ("none", [(READERS, "Stable", "consumer")])
     assert await listed("Empty") == ("none", [])
+    assert await listed("stable", "Dead") == await listed()
     groups.elected((groups.partition_for(READERS) + 1) % 50)
     assert await listed() == ("coordinator_load_in_progress", [])
 
