@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from zlib import crc32
 
 from anyio.abc import TaskGroup
 
@@ -49,8 +48,13 @@ class GroupStore:
         return bool(self._loads)
 
     def partition_for(self, group_id: str) -> int:
-        """Return the partition of the group's records. Kafka has another hash, which no client needs."""
-        return crc32(group_id.encode()) % self._partitions
+        """Return the partition of the group's records: as in Kafka, by Java's ``String.hashCode``."""
+        units = group_id.encode("utf-16-be", "surrogatepass")
+        code = 0
+        for high, low in zip(units[::2], units[1::2], strict=True):
+            code = (31 * code + (high << 8 | low)) & 0xFFFFFFFF
+        # Java's number is signed, and its smallest one counts as 0.
+        return (code if code < 1 << 31 else -code & 0x7FFFFFFF) % self._partitions
 
     def find(self, group_id: str) -> Group | None:
         """Return the group or None.

@@ -76,6 +76,14 @@ async def test_a_deletion_that_the_log_refuses_is_an_error(
     assert await send(Client(coordinator), "delete") is ErrorCode.not_coordinator
 
 
+async def test_a_groups_partition_is_the_same_as_in_kafka(coordinator: GroupCoordinator) -> None:
+    # The results of Java's String.hashCode. The fourth key has two UTF-16 units.
+    codes = {"": 0, "Aa": 2112, "hello": 99162322, "\U0001f600": 1772899, "billing": -109829509}
+    for group_id, code in codes.items():
+        assert coordinator.partition_for(group_id) == abs(code) % 50
+    assert coordinator.partition_for("polygenelubricants") == 0, "as -2**31 has no absolute value there"
+
+
 async def test_every_part_has_a_one_line_repr(member: Client) -> None:
     assert repr(member.coordinator) == (
         "<GroupCoordinator of broker 1: <GroupStore 1 groups in 50 partitions>>"
