@@ -74,8 +74,17 @@ function imitate(present, node) {
 }
 
 // The element's text, without touching it when it is the same: a screen reader reads each change aloud.
-export function write(id, text) {
-  if (byId(id).textContent !== text) byId(id).textContent = text;
+export function write(where, text) {
+  const node = typeof where === "string" ? byId(where) : where;
+  if (node.textContent !== text) node.textContent = text;
+}
+
+// A user's key, operation or error. Each run of other letters than ASCII is isolated, so that Hebrew or Arabic letters do
+// not change the order of what is around them.
+export function code(text) {
+  const made = element("code", { dir: "ltr" });
+  made.append(...text.split(/([^\p{ASCII}]+(?: +[^\p{ASCII}]+)*)/u).map((part, index) => index % 2 ? element("bdi", {}, part) : part));
+  return made;
 }
 
 export function duration(seconds) {
@@ -97,6 +106,9 @@ export function duration(seconds) {
 export function roundDuration(seconds) {
   return duration(seconds).replace(/\.0+ /, " ").replace(/(\.[1-9])0 /, "$1 ");
 }
+
+// An age in whole seconds, or more.
+export const inSeconds = (milliseconds) => milliseconds < 999.5 ? "0 s" : roundDuration(Math.round(milliseconds / 1000));
 
 const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const calendar = new Intl.DateTimeFormat("en-CA", { dateStyle: "short" });
