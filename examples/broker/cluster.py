@@ -2,21 +2,18 @@
 
 import math
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Self
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from examples.broker.address import address
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
-from examples.broker.controller.stored_metadata import StoredMetadata
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.node.node import BrokerConfig, Node
-from examples.broker.storage.data_directory import UnusableDirectory, locked
-from examples.broker.storage.disk import Disk
+from examples.broker.storage.replica import Disk
 from purgatory import PurgatoryStatistics
 
 
@@ -25,15 +22,13 @@ class ClusterConfig:
     """The size, the addresses and the defaults of a cluster. Brokers are numbered from 1.
 
     The first broker listens at ``port``, the others at the next ones. With port 0, each broker takes any free
-    port. Clients are told to connect to ``advertised_host``, or to ``host`` without one. The logs and the
-    metadata are in the directory ``data``, and outlive the process, or in memory.
+    port. Clients are told to connect to ``advertised_host``, or to ``host`` without one.
     """
 
     brokers: int = 3
     host: str = "127.0.0.1"
     port: int = 9092
     advertised_host: str | None = None
-    data: Path | None = None
     defaults: ClusterDefaults = field(default_factory=ClusterDefaults)
     broker: BrokerConfig = field(default_factory=BrokerConfig)
 
@@ -51,10 +46,7 @@ class Cluster:
         self._tasks = tasks
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._ended: dict[int, anyio.Event] = {}
-        self._disks = {
-            broker_id: Disk(config.data and config.data / f"broker-{broker_id}")
-            for broker_id in self.broker_ids
-        }
+        self._disks = {broker_id: Disk() for broker_id in self.broker_ids}
         self._ports = {
             broker_id: config.port and config.port + index for index, broker_id in enumerate(self.broker_ids)
         }
@@ -64,22 +56,18 @@ class Cluster:
     async def running(cls, config: ClusterConfig) -> AsyncIterator[Self]:
         """Start all brokers; stop them when the block ends, or kill them when an exception leaves it.
 
-        Raises CannotListen, in an exception group, when a broker cannot listen at its address, and
-        UnusableDirectory when the cluster cannot start with what is in the directory.
+        Raises CannotListen, in an exception group, when a broker cannot listen at its address.
         """
-        with nullcontext() if config.data is None else locked(config.data):
-            stored = StoredMetadata(config.data)
-            _check_brokers(config, stored)
-            async with (
-                Controller.running(config.defaults, stored) as controller,
-                anyio.create_task_group() as tasks,
-            ):
-                cluster = cls(config, controller, tasks)
-                for broker_id in cluster.broker_ids:
-                    await cluster.start(broker_id)
-                yield cluster
-                for broker_id in list(cluster.nodes):
-                    await cluster.stop(broker_id)
+        async with (
+            Controller.running(config.defaults) as controller,
+            anyio.create_task_group() as tasks,
+        ):
+            cluster = cls(config, controller, tasks)
+            for broker_id in cluster.broker_ids:
+                await cluster.start(broker_id)
+            yield cluster
+            for broker_id in list(cluster.nodes):
+                await cluster.stop(broker_id)
 
     def __repr__(self) -> str:
         return f"<Cluster of brokers {list(self.nodes)} of {list(self.broker_ids)}>"
@@ -162,15 +150,3 @@ class Cluster:
         finally:
             self.nodes.pop(node.broker_id, None)
             self._ended[node.broker_id].set()
-
-
-def _check_brokers(config: ClusterConfig, stored: StoredMetadata) -> None:
-    replicas = [
-        broker_id
-        for topic in stored.topics.values()
-        for state in topic.partitions
-        for broker_id in state.replicas
-    ]
-    most = max(replicas, default=0)
-    if most > config.brokers:
-        raise UnusableDirectory(f"{config.data} has replicas of broker {most}; start with --brokers {most}")

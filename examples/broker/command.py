@@ -5,7 +5,6 @@ import logging
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -13,12 +12,10 @@ import anyio
 from examples.arguments import number, whole
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import Console
-from examples.broker.controller.cluster_defaults import ClusterDefaults
-from examples.broker.errors import ApiError
-from examples.broker.group.config import GroupConfig
+from examples.broker.controller.settings import ClusterDefaults
+from examples.broker.group.coordinator import GroupConfig
 from examples.broker.metadata import TopicConfig
 from examples.broker.node.node import BrokerConfig, CannotListen
-from examples.broker.storage.data_directory import UnusableDirectory
 from examples.broker.terminal import Terminal
 from examples.event_loop import run
 from examples.first_error import first_error
@@ -32,8 +29,7 @@ logger = logging.getLogger(__name__)
 
 _DESCRIPTION: Final = """\
 Run a cluster of brokers in one process. They speak Kafka's protocol to any Kafka
-client. Their logs are in memory, and with --data in a directory, too. Type commands
-while they run: "help" lists them."""
+client. Their logs are in memory. Type commands while they run: "help" lists them."""
 _EXAMPLES: Final = """\
 examples:
   %(prog)s
@@ -42,8 +38,6 @@ examples:
       one broker at any free port; the first line of the output has the port
   %(prog)s --host 0.0.0.0 --advertised-host broker.example
       three brokers that clients on other machines reach by that name
-  %(prog)s --data DIR
-      three brokers that begin with what is in DIR, however those before them ended
   echo hello | kcat -b localhost:9092 -P -t greetings
   kcat -b localhost:9092 -C -t greetings -o beginning
       write and read with kcat; any other Kafka client works, too
@@ -86,7 +80,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         host=options.host,
         port=options.port,
         advertised_host=options.advertised_host,
-        data=options.data,
         defaults=ClusterDefaults(
             num_partitions=options.partitions,
             default_replication_factor=replicas,
@@ -106,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     status = 0
     try:
         run(lambda: _serve(config))
-    except* (CannotListen, UnusableDirectory, ApiError) as errors:
+    except* CannotListen as errors:
         print(first_error(errors), file=sys.stderr)
         status = FAILED
     return status
@@ -152,12 +145,6 @@ def _parser() -> argparse.ArgumentParser:
         9092,
         "port of the first broker; the others take the next ones; 0 means any free ports",
         least=0,
-    )
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="directory in which all that is acknowledged survives the process (default: none)",
     )
     parser.add_argument(
         "--log-level",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self
 from uuid import UUID
 
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.topic_partition import TopicPartition
 
 NO_LEADER: Final = -1
@@ -59,7 +60,8 @@ class PartitionState:
 class TopicConfig:
     """A topic's settings, with Kafka's names. A retention of -1 is unlimited.
 
-    ``without_effect`` has settings that clients have set and are shown, as text.
+    ``compression_type`` and ``delete_retention_ms`` are shown alone: batches stay as their producer has
+    compressed them, and nothing is compacted. Clients create topics with them.
     """
 
     min_insync_replicas: int = 1
@@ -68,7 +70,8 @@ class TopicConfig:
     retention_ms: int = -1
     retention_bytes: int = -1
     message_timestamp_type: str = CREATE_TIME
-    without_effect: Mapping[str, str] = field(default_factory=dict)
+    compression_type: str = "producer"
+    delete_retention_ms: int = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,13 @@ class MetadataImage:
     def live_brokers(self) -> Mapping[int, BrokerRegistration]:
         """The brokers that are not fenced, by id."""
         return {key: broker for key, broker in self.brokers.items() if not broker.fenced}
+
+    def topic(self, name: str) -> TopicImage:
+        """Return a topic. Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist."""
+        topic = self.topics.get(name)
+        if topic is None:
+            raise ApiError(ErrorCode.unknown_topic_or_partition, f"topic {name!r} does not exist")
+        return topic
 
     def partition(self, topic_partition: TopicPartition) -> PartitionState | None:
         topic = self.topics.get(topic_partition.topic)

@@ -14,10 +14,10 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from examples.broker.cluster import Cluster, ClusterConfig
-from examples.broker.controller.cluster_defaults import ClusterDefaults
-from examples.broker.controller.delayed_topics import DelayedTopics
-from examples.broker.group.config import GroupConfig
+from examples.broker.controller.settings import ClusterDefaults
+from examples.broker.group.coordinator import GroupConfig
 from examples.broker.node.node import BrokerConfig
+from examples.broker.waits.topics import DelayedTopics, park_topics
 
 T = TypeVar("T")
 
@@ -64,10 +64,9 @@ async def reset(cluster: Cluster) -> None:
             await controller.image_after(controller.image.version)
         deleted = [controller.delete_topic(name) for name in [*controller.image.topics]]
         if deleted:
-            names = [topic.name for topic in deleted]
             for node in cluster.nodes.values():
-                forgotten = DelayedTopics(math.inf, node.admin.cache, deleted=deleted)
-                await node.admin.topic_purgatory.try_complete_else_watch(forgotten, names)
+                forgotten = DelayedTopics(math.inf, deleted, node.admin.cache.lacks)
+                await park_topics(node.admin.topic_purgatory, forgotten)
 
 
 class ThreadedCluster:

@@ -71,17 +71,14 @@ examples:
 _DEMO: Final = """\
 Run three brokers, three instances of the service and a load, for each design. The delays of the
 records are log-uniform. Of the replicas of the wheel, the one that leads is killed in the middle.
-With --kill-brokers, so is the process of the brokers, which keep their logs in a directory then,
-and are started again. One record of ten is cancelled. Check that each other record arrives, none
-early, and none after an acknowledged cancel. The exit status is 1 if not."""
+One record of ten is cancelled. Check that each other record arrives, none early, and none after
+an acknowledged cancel. The exit status is 1 if not."""
 _DEMO_EXAMPLES: Final = """\
 examples:
   %(prog)s
       all designs, in about a minute
   %(prog)s --design wheel --messages 50_000 --seconds 30
       one design under more load
-  %(prog)s --design wheel --kill-brokers
-      one design, whose brokers are killed, too
 """
 
 
@@ -113,7 +110,6 @@ def _demo(options: argparse.Namespace) -> int:
             options.seconds,
             options.longest,
             seed=options.seed,
-            kills_brokers=options.kill_brokers,
             cancelled=_CANCELLED,
         )
         for design in designs
@@ -268,9 +264,4 @@ def _parser() -> argparse.ArgumentParser:
     number(demo.add_argument, "--seconds", 5, "seconds in which they are sent", above=0)
     number(demo.add_argument, "--longest", 8, "the longest delay in seconds", least=0.1)
     whole(demo.add_argument, "--seed", 1, "seed of the delays", least=0)
-    demo.add_argument(
-        "--kill-brokers",
-        action="store_true",
-        help="kill all brokers with -9 in the middle, and start them again on their data",
-    )
     return parser

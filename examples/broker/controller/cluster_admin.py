@@ -5,24 +5,25 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final, Self, TypeVar
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.controller.controller import Controller
-from examples.broker.controller.delayed_elect_leader import DelayedElectLeader
-from examples.broker.controller.delayed_topics import DelayedTopics
 from examples.broker.controller.election import ElectionType
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
-from examples.broker.controller.new_partitions import NewPartitions
-from examples.broker.controller.new_topic import NewTopic, check_total_partitions
+from examples.broker.controller.new_topic import NewPartitions, NewTopic, check_total_partitions
+from examples.broker.controller.settings import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicImage
 from examples.broker.topic_partition import TopicPartition
-from purgatory import Purgatory, PurgatoryError, PurgatoryStatistics
-
-T = TypeVar("T")
+from examples.broker.waits.elect_leader import DelayedElectLeader, check_elections, park_election
+from examples.broker.waits.topics import DelayedTopics, check_topics, park_topics
+from purgatory import Purgatory, PurgatoryStatistics
 
 # Seconds for which a request waits for a topic that is created for it. Kafka does not wait: it answers
 # LEADER_NOT_AVAILABLE, and the client retries.
 AUTO_CREATION_TIMEOUT: Final = 5.0
+
+T = TypeVar("T")
+TopicResults = dict[str, TopicImage | ApiError]
+"""The result of a change by the name of its topic: the topic, or the error."""
 
 
 class ClusterAdmin:
@@ -64,51 +65,36 @@ class ClusterAdmin:
         """Complete the operations that wait for a change in the image that this broker has applied."""
         topic_partitions = delta.deleted | delta.changed.keys()
         for name in {topic_partition.topic for topic_partition in topic_partitions}:
-            self.topic_purgatory.check_and_complete(name)
+            check_topics(self.topic_purgatory, name)
         for topic_partition in topic_partitions:
-            self.elect_leader_purgatory.check_and_complete(topic_partition)
+            check_elections(self.elect_leader_purgatory, topic_partition)
 
-    def plan_topics(self, topics: Sequence[NewTopic]) -> dict[str, TopicImage | ApiError]:
-        """Return each topic as it would be created, or the error."""
-        return self._each_new(topics, self.controller.plan_topic)
+    def plan(self, new: Sequence[NewTopic | NewPartitions]) -> TopicResults:
+        """Return each topic as ``create`` would create or change it, or the error."""
+        return self._each_new(new, self.controller.planned)
 
-    async def create_topics(
-        self, topics: Sequence[NewTopic], timeout: float
-    ) -> dict[str, TopicImage | ApiError]:
-        """Create the topics, and wait up to ``timeout`` seconds for them; return each topic or its error.
+    async def create(self, new: Sequence[NewTopic | NewPartitions], timeout: float) -> TopicResults:
+        """Create topics, or add partitions to topics; wait up to ``timeout`` seconds for them.
 
-        The error is REQUEST_TIMED_OUT for a topic that exists but is not in this broker's metadata yet.
+        Returns each topic or its error. The error is REQUEST_TIMED_OUT for what is created but not in this
+        broker's metadata yet.
         """
-        return await self._created(self._each_new(topics, self.controller.create_topic), timeout)
+        results = self._each_new(new, self.controller.create)
+        for name in await self._late(results, timeout, self.cache.shows):
+            results[name] = ApiError(
+                ErrorCode.request_timed_out, f"{name!r} is created, but not in this broker's metadata yet"
+            )
+        return results
 
-    def plan_partitions(self, topics: Sequence[NewPartitions]) -> dict[str, TopicImage | ApiError]:
-        """Return each topic as it would be after ``create_partitions``, or the error."""
-        return self._each_grown(topics, self.controller.plan_partitions)
-
-    async def create_partitions(
-        self, topics: Sequence[NewPartitions], timeout: float
-    ) -> dict[str, TopicImage | ApiError]:
-        """Add partitions, and wait up to ``timeout`` seconds for them; return each topic or its error.
-
-        The error is REQUEST_TIMED_OUT for partitions that exist but are not in this broker's metadata yet.
-        """
-        return await self._created(self._each_grown(topics, self.controller.create_partitions), timeout)
-
-    async def delete_topics(self, names: Iterable[str], timeout: float) -> dict[str, TopicImage | ApiError]:
+    async def delete_topics(self, names: Iterable[str], timeout: float) -> TopicResults:
         """Delete the topics, and wait up to ``timeout`` seconds; return each deleted topic or its error.
 
         The error is REQUEST_TIMED_OUT for a topic that is deleted but still in this broker's metadata.
         """
-        results: dict[str, TopicImage | ApiError] = {}
-        for name in dict.fromkeys(names):
-            try:
-                results[name] = self.controller.delete_topic(name)
-            except ApiError as error:
-                results[name] = error
-        deleted = [topic for topic in results.values() if isinstance(topic, TopicImage)]
-        for name in await self._wait(DelayedTopics(timeout, self.cache, deleted=deleted), deleted):
+        results = _each({name: name for name in names}, self.controller.delete_topic)
+        for name in await self._late(results, timeout, self.cache.lacks):
             results[name] = ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is deleted, but still in this broker's metadata"
+                ErrorCode.request_timed_out, f"{name!r} is deleted, but still in this broker's metadata"
             )
         return results
 
@@ -120,34 +106,31 @@ class ClusterAdmin:
         The error is REQUEST_TIMED_OUT for a leader that is elected but not in this broker's metadata yet.
         """
         results = self.controller.elect_leaders(election, topic_partitions)
-        elected = {entry: state for entry, state in results.items() if isinstance(state, PartitionState)}
-        if elected:
-            delayed = DelayedElectLeader(timeout, self.cache, elected)
-            try:
-                pending = await self.elect_leader_purgatory.try_complete_else_watch(delayed, elected)
-            except PurgatoryError:
-                pending = delayed.on_complete()
-            for topic_partition in pending:
+        epochs = {
+            entry: state.leader_epoch for entry, state in results.items() if isinstance(state, PartitionState)
+        }
+        if epochs:
+            delayed = DelayedElectLeader(timeout, epochs, self._leader_epoch)
+            for topic_partition in await park_election(self.elect_leader_purgatory, delayed):
                 results[topic_partition] = ApiError(
-                    ErrorCode.REQUEST_TIMED_OUT,
+                    ErrorCode.request_timed_out,
                     f"the new leader of {topic_partition} is not in this broker's metadata yet",
                 )
         return results
 
-    async def auto_create(self, names: Iterable[str]) -> dict[str, TopicImage | ApiError]:
+    async def auto_create(self, names: Iterable[str]) -> TopicResults:
         """Return the topics, after creating those that do not exist; concurrent calls get the same topic.
 
         The error is LEADER_NOT_AVAILABLE for a topic that is not in this broker's metadata after
         ``AUTO_CREATION_TIMEOUT`` seconds.
         """
         known, names = self.controller.image.topics, dict.fromkeys(names)
-        results: dict[str, TopicImage | ApiError] = {name: known[name] for name in names if name in known}
+        results: TopicResults = {name: known[name] for name in names if name in known}
         missing = [self._automatic(name) for name in names if name not in known]
-        results |= self._each_new(missing, self.controller.create_topic)
-        found = [topic for topic in results.values() if isinstance(topic, TopicImage)]
-        for name in await self._wait(DelayedTopics(AUTO_CREATION_TIMEOUT, self.cache, created=found), found):
+        results |= self._each_new(missing, self.controller.create)
+        for name in await self._late(results, AUTO_CREATION_TIMEOUT, self.cache.shows):
             results[name] = ApiError(
-                ErrorCode.LEADER_NOT_AVAILABLE, f"{name!r} is not in this broker's metadata yet"
+                ErrorCode.leader_not_available, f"{name!r} is not in this broker's metadata yet"
             )
         return results
 
@@ -161,30 +144,18 @@ class ClusterAdmin:
             raise topic
         return topic
 
-    async def _created(
-        self, results: dict[str, TopicImage | ApiError], timeout: float
-    ) -> dict[str, TopicImage | ApiError]:
-        """Wait for the topics that were created or have more partitions; return all results."""
-        created = [topic for topic in results.values() if isinstance(topic, TopicImage)]
-        for name in await self._wait(DelayedTopics(timeout, self.cache, created=created), created):
-            results[name] = ApiError(
-                ErrorCode.REQUEST_TIMED_OUT, f"{name!r} is created, but not in this broker's metadata yet"
-            )
-        return results
-
     def _each_new(
-        self, topics: Sequence[NewTopic], act: Callable[[NewTopic], TopicImage]
-    ) -> dict[str, TopicImage | ApiError]:
-        return _each(
-            {topic.name: topic for topic in topics}, [topic.size(self.defaults) for topic in topics], act
-        )
-
-    def _each_grown(
-        self, topics: Sequence[NewPartitions], act: Callable[[NewPartitions], TopicImage]
-    ) -> dict[str, TopicImage | ApiError]:
-        known = self.controller.image.topics
-        added = [more.total - len(known[more.topic].partitions) for more in topics if more.topic in known]
-        return _each({more.topic: more for more in topics}, added, act)
+        self,
+        new: Sequence[NewTopic | NewPartitions],
+        act: Callable[[NewTopic | NewPartitions], TopicImage],
+    ) -> TopicResults:
+        """Call ``act`` for each topic. With too many partitions in all, every topic has that error."""
+        wanted = {topic.name: topic for topic in new}
+        try:
+            check_total_partitions(topic.added(self.controller.image, self.defaults) for topic in new)
+        except ApiError as too_many:
+            return dict.fromkeys(wanted, too_many)
+        return _each(wanted, act)
 
     def _automatic(self, name: str) -> NewTopic:
         if name != OFFSETS_TOPIC:
@@ -194,30 +165,23 @@ class ClusterAdmin:
         config = replace(self.defaults.topic_config, retention_ms=-1, retention_bytes=-1)
         return NewTopic(name, self.defaults.offsets_topic_num_partitions, replicas, config=config)
 
-    async def _wait(self, delayed: DelayedTopics, topics: Sequence[TopicImage]) -> Iterable[str]:
-        """Return the names of the topics that are still pending at the timeout."""
-        if not topics:
+    async def _late(
+        self, results: TopicResults, timeout: float, is_known: Callable[[TopicImage], bool]
+    ) -> Iterable[str]:
+        """Wait for the topics that have changed; return the names of those that are not known in time."""
+        changed = [topic for topic in results.values() if isinstance(topic, TopicImage)]
+        if not changed:
             return ()
-        try:
-            return await self.topic_purgatory.try_complete_else_watch(
-                delayed, [topic.name for topic in topics]
-            )
-        except PurgatoryError:
-            return delayed.on_complete()
+        return await park_topics(self.topic_purgatory, DelayedTopics(timeout, changed, is_known))
+
+    def _leader_epoch(self, topic_partition: TopicPartition) -> int:
+        state = self.cache.image.partition(topic_partition)
+        return -1 if state is None else state.leader_epoch
 
 
-def _each(
-    wanted: Mapping[str, T], added_partitions: Iterable[int], act: Callable[[T], TopicImage]
-) -> dict[str, TopicImage | ApiError]:
-    """Call ``act`` for what is wanted of each topic, and return its result or its error.
-
-    With too many partitions in all, every topic has that error.
-    """
-    try:
-        check_total_partitions(added_partitions)
-    except ApiError as too_many:
-        return dict.fromkeys(wanted, too_many)
-    results: dict[str, TopicImage | ApiError] = {}
+def _each(wanted: Mapping[str, T], act: Callable[[T], TopicImage]) -> TopicResults:
+    """Call ``act`` for what is wanted of each topic, and return its result or its error."""
+    results: TopicResults = {}
     for name, topic in wanted.items():
         try:
             results[name] = act(topic)

@@ -1,19 +1,18 @@
 """The controller, which alone changes brokers, topics, leaders and in-sync replicas."""
 
+import base64
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Set
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import count
 from typing import Final, Self
 from uuid import uuid4
 
-from examples.broker.controller.changes import changes
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.election import ElectionType, elect, reelect
-from examples.broker.controller.new_partitions import NewPartitions
-from examples.broker.controller.new_topic import NewTopic, check_collision
-from examples.broker.controller.placement import first_states
-from examples.broker.controller.stored_metadata import StoredMetadata
+from examples.broker.controller.metadata_cache import changes
+from examples.broker.controller.new_topic import NewPartitions, NewTopic
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import (
     BrokerRegistration,
@@ -36,45 +35,29 @@ class Controller:
     The controller is no broker; every broker forwards changes to it. Each change publishes one new image
     atomically. The brokers wait for it in ``image_after``, each at its own pace. Time matters for the broker
     sessions alone.
-
-    It begins with the topics that are ``stored``, and stores a change before it publishes it. When that
-    fails, nothing changes, and the method raises ApiError KAFKA_STORAGE_ERROR.
     """
 
-    def __init__(
-        self,
-        defaults: ClusterDefaults,
-        *,
-        sessions: Purgatory,
-        images: Purgatory,
-        stored: StoredMetadata | None = None,
-    ) -> None:
+    def __init__(self, defaults: ClusterDefaults, *, sessions: Purgatory, images: Purgatory) -> None:
         self.defaults = defaults
         self.session_purgatory = sessions
         self.image_purgatory = images
         self._sessions: dict[int, Session] = {}
-        self._stored = StoredMetadata() if stored is None else stored
-        # Nobody leads yet. What was in sync is so still, since all brokers have ended at the same time.
-        self._image = MetadataImage(topics=_reelect_all(self._stored.topics, frozenset()))
+        self.cluster_id = base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        self._image = MetadataImage()
+        self._producer_ids = count()
 
     @classmethod
     @asynccontextmanager
-    async def running(
-        cls, defaults: ClusterDefaults, stored: StoredMetadata | None = None
-    ) -> AsyncIterator[Self]:
+    async def running(cls, defaults: ClusterDefaults) -> AsyncIterator[Self]:
         """Open the purgatories "image" and "broker session", and close them when the block ends."""
         async with Purgatory("image") as images, Purgatory("broker session") as sessions:
-            yield cls(defaults, sessions=sessions, images=images, stored=stored)
+            yield cls(defaults, sessions=sessions, images=images)
 
     def __repr__(self) -> str:
         image = self._image
         return (
             f"<Controller image={image.version} live={sorted(image.live_brokers)} topics={len(image.topics)}>"
         )
-
-    @property
-    def cluster_id(self) -> str:
-        return self._stored.cluster_id
 
     @property
     def image(self) -> MetadataImage:
@@ -114,87 +97,50 @@ class Controller:
         It leaves the in-sync replicas of each partition, unless it is the last one. It has no effect on a
         broker that is fenced or unknown.
         """
-        session = self._sessions.get(broker_id)
+        session = self._sessions.pop(broker_id, None)
         if session is not None:
-            self._put_broker(replace(self._image.brokers[broker_id], fenced=True))
-            del self._sessions[broker_id]
             session.cancel()
+            self._put_broker(replace(self._image.brokers[broker_id], fenced=True))
 
     def _unfence(self, registration: BrokerRegistration) -> None:
         self._put_broker(replace(registration, fenced=False))
-        self._begin_session(registration.broker_id)
-
-    def _begin_session(self, broker_id: int) -> None:
+        broker_id = registration.broker_id
         session = Session(self.defaults.broker_session_timeout, lambda: self._session_expired(broker_id))
         self._sessions[broker_id] = self.session_purgatory.try_complete_else_watch(session, [broker_id])
 
     def _session_expired(self, broker_id: int) -> None:
         timeout = self.defaults.broker_session_timeout
         logger.info("broker %d has sent no heartbeat for %g s", broker_id, timeout)
-        try:
-            self.fence(broker_id)
-        except ApiError as error:
-            logger.error("broker %d is not fenced yet: %s", broker_id, error)
-            self._begin_session(broker_id)
+        self.fence(broker_id)
 
     # Topics
 
-    def plan_topic(self, topic: NewTopic) -> TopicImage:
-        """Return the topic that ``create_topic`` would create now. Raises what that would raise."""
-        if topic.name in self._image.topics:
-            raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {topic.name!r} exists already")
-        check_collision(topic.name, self._image.topics)
-        live = self._image.live_brokers.keys()
-        fenced = sorted(self._image.brokers.keys() - live)
-        # Each topic starts at another broker; otherwise the first few brokers would lead all small topics.
-        start = len(self._image.topics)
-        partitions = first_states(topic.replicas(sorted(live), fenced, self.defaults, start), live)
-        config = self.defaults.topic_config if topic.config is None else topic.config
-        return TopicImage(topic.name, uuid4(), partitions, config)
+    def planned(self, new: NewTopic | NewPartitions) -> TopicImage:
+        """Return the topic as ``create`` would create or change it now. Raises what that would raise."""
+        return new.planned(self._image, self.defaults)
 
-    def create_topic(self, topic: NewTopic) -> TopicImage:
-        """Create a topic, on live brokers as far as there are enough.
+    def create(self, new: NewTopic | NewPartitions) -> TopicImage:
+        """Create a topic, or add partitions to one; return the topic.
 
-        Raises ApiError TOPIC_ALREADY_EXISTS, or an error of ``NewTopic.replicas``.
+        Raises ApiError: an error of ``planned`` of its class.
         """
-        return self._put_topic(self.plan_topic(topic))
+        return self._put_topic(self.planned(new))
 
     def delete_topic(self, name: str) -> TopicImage:
         """Delete a topic, and return it.
 
         Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist.
         """
-        topic = self.topic(name)
+        topic = self._image.topic(name)
         self._publish(topics={key: kept for key, kept in self._image.topics.items() if kept is not topic})
         return topic
-
-    def topic(self, name: str) -> TopicImage:
-        """Return a topic. Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist."""
-        topic = self._image.topics.get(name)
-        if topic is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
-        return topic
-
-    def plan_partitions(self, more: NewPartitions) -> TopicImage:
-        """Return the topic as ``create_partitions`` would change it now. Raises what that would raise."""
-        topic = self.topic(more.topic)
-        live = self._image.live_brokers.keys()
-        replicas = more.replicas(topic, sorted(live), sorted(self._image.brokers.keys() - live))
-        return replace(topic, partitions=topic.partitions + first_states(replicas, live))
-
-    def create_partitions(self, more: NewPartitions) -> TopicImage:
-        """Add partitions to a topic, and return the topic.
-
-        Raises ApiError UNKNOWN_TOPIC_OR_PARTITION, or an error of ``NewPartitions.replicas``.
-        """
-        return self._put_topic(self.plan_partitions(more))
 
     def alter_topic_config(self, name: str, config: TopicConfig) -> TopicImage:
         """Replace the configuration of a topic, and return the topic.
 
         Raises ApiError UNKNOWN_TOPIC_OR_PARTITION when it does not exist.
         """
-        return self._put_topic(replace(self.topic(name), config=config))
+        return self._put_topic(replace(self._image.topic(name), config=config))
 
     # Leaders and in-sync replicas
 
@@ -204,7 +150,7 @@ class Controller:
         """Elect leaders for these partitions, or with None for all partitions that need an election.
 
         Returns the new state of each partition, or the error: UNKNOWN_TOPIC_OR_PARTITION, or what ``elect``
-        raises, or KAFKA_STORAGE_ERROR.
+        raises.
         """
         results: dict[TopicPartition, PartitionState | ApiError] = {}
         elected: dict[TopicPartition, PartitionState] = {}
@@ -214,13 +160,10 @@ class Controller:
             try:
                 elected[topic_partition] = elect(election, self._partition(topic_partition), live)
             except ApiError as error:
-                if topic_partitions is not None or error.code is not ErrorCode.ELECTION_NOT_NEEDED:
+                if topic_partitions is not None or error.code is not ErrorCode.election_not_needed:
                     results[topic_partition] = error
         if elected:
-            try:
-                self._put_partitions(elected)
-            except ApiError as error:
-                return results | dict.fromkeys(elected, error)
+            self._put_partitions(elected)
         return results | elected
 
     def alter_partition(
@@ -236,24 +179,24 @@ class Controller:
         state = self._partition(topic_partition)
         if state.leader != broker_id or state.leader_epoch != wanted.leader_epoch:
             raise ApiError(
-                ErrorCode.FENCED_LEADER_EPOCH,
+                ErrorCode.fenced_leader_epoch,
                 f"broker {broker_id} does not lead {topic_partition} in epoch {wanted.leader_epoch}: {state}",
             )
         if state.partition_epoch != wanted.partition_epoch:
             raise ApiError(
-                ErrorCode.INVALID_UPDATE_VERSION,
+                ErrorCode.invalid_update_version,
                 f"{topic_partition} is at partition epoch {state.partition_epoch}, "
                 f"not at {wanted.partition_epoch}",
             )
         in_sync = set(wanted.in_sync)
         if broker_id not in in_sync or not in_sync.issubset(state.replicas):
             raise ApiError(
-                ErrorCode.INVALID_REQUEST, f"{topic_partition} cannot have {wanted.in_sync} in sync: {state}"
+                ErrorCode.invalid_request, f"{topic_partition} cannot have {wanted.in_sync} in sync: {state}"
             )
         fenced = in_sync - self._image.live_brokers.keys()
         if fenced:
             raise ApiError(
-                ErrorCode.INELIGIBLE_REPLICA, f"brokers {sorted(fenced)} are not live: {topic_partition}"
+                ErrorCode.ineligible_replica, f"brokers {sorted(fenced)} are not live: {topic_partition}"
             )
         altered = state.with_in_sync(tuple(replica for replica in state.replicas if replica in in_sync))
         self._put_partitions({topic_partition: altered})
@@ -263,7 +206,7 @@ class Controller:
 
     def next_producer_id(self) -> int:
         """Return an id that no producer had before."""
-        return self._stored.next_producer_id()
+        return next(self._producer_ids)
 
     # The image
 
@@ -271,7 +214,7 @@ class Controller:
         state = self._image.partition(topic_partition)
         if state is None:
             raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {topic_partition} does not exist"
+                ErrorCode.unknown_topic_or_partition, f"partition {topic_partition} does not exist"
             )
         return state
 
@@ -298,7 +241,6 @@ class Controller:
         topics: Mapping[str, TopicImage],
         brokers: Mapping[int, BrokerRegistration] | None = None,
     ) -> None:
-        self._stored.put_topics(topics)
         before = self._image
         self._image = MetadataImage(
             before.version + 1, before.brokers if brokers is None else brokers, topics

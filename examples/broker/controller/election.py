@@ -40,11 +40,11 @@ def elect(election: ElectionType, state: PartitionState, live: Set[int]) -> Part
 def _elect_preferred(state: PartitionState, live: Set[int]) -> PartitionState:
     preferred = state.replicas[0]
     if state.leader == preferred:
-        raise ApiError(ErrorCode.ELECTION_NOT_NEEDED, f"broker {preferred}, the preferred leader, leads it")
+        raise ApiError(ErrorCode.election_not_needed, f"broker {preferred}, the preferred leader, leads it")
     if preferred not in live or preferred not in state.in_sync:
         fault = "in sync" if preferred in live else "live"
         raise ApiError(
-            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+            ErrorCode.preferred_leader_not_available,
             f"broker {preferred}, the preferred leader, is not {fault}",
         )
     return state.led_by(preferred)
@@ -52,11 +52,11 @@ def _elect_preferred(state: PartitionState, live: Set[int]) -> PartitionState:
 
 def _elect_any(state: PartitionState, live: Set[int]) -> PartitionState:
     if state.leader != NO_LEADER:
-        raise ApiError(ErrorCode.ELECTION_NOT_NEEDED, f"broker {state.leader} leads it")
+        raise ApiError(ErrorCode.election_not_needed, f"broker {state.leader} leads it")
     leader = next((replica for replica in state.replicas if replica in live), None)
     if leader is None:
         raise ApiError(
-            ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"none of its replicas {list(state.replicas)} is live"
+            ErrorCode.eligible_leaders_not_available, f"none of its replicas {list(state.replicas)} is live"
         )
     # Records that only the other replicas have are lost: the others are out of sync now.
     return state.led_by(leader).with_in_sync((leader,))

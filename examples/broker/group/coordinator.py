@@ -3,16 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final, Self
 
 import anyio
-from anyio import TASK_STATUS_IGNORED
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.group.config import GroupConfig
 from examples.broker.group.group import Group, GroupState
-from examples.broker.group.group_log import GroupLog, Record, offset_record, offset_tombstones, tombstones
+from examples.broker.group.group_log import GroupLog, Record, offset_record, tombstones
 from examples.broker.group.group_store import GroupStore
 from examples.broker.group.membership import Membership
 from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
@@ -28,9 +27,21 @@ from examples.broker.group.requests import (
     SyncRequest,
     SyncResult,
 )
-from examples.broker.group.subscription import subscribed_topics
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory, PurgatoryStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """Kafka's ``group.*`` and ``offset*`` settings, with its names and defaults. Times are in seconds."""
+
+    group_initial_rebalance_delay: float = 3.0
+    group_min_session_timeout: float = 6.0
+    group_max_session_timeout: float = 1800.0
+    group_max_size: int = (1 << 31) - 1
+    offset_metadata_max_bytes: int = 4096
+    offsets_topic_partitions: int = 50
+
 
 DEFAULT_CONFIG: Final = GroupConfig()
 
@@ -46,18 +57,19 @@ class GroupCoordinator:
         self,
         broker_id: int,
         log: GroupLog,
+        tasks: TaskGroup,
         *,
         join: Purgatory,
         sync: Purgatory,
         heartbeat: Purgatory,
-        config: GroupConfig = DEFAULT_CONFIG,
+        config: GroupConfig,
     ) -> None:
         self.broker_id = broker_id
         self.config = config
         self._purgatories = {"join": join, "sync": sync, "heartbeat": heartbeat}
-        self._groups = GroupStore(log, config.offsets_topic_partitions, self._loaded)
-        self._rebalance = Rebalance(self._groups, join, sync, heartbeat, config)
-        self._membership = Membership(self._groups, self._rebalance, config)
+        self._groups = GroupStore(log, config.offsets_topic_partitions, tasks, self._loaded)
+        self._rebalance = Rebalance(self._groups, join, sync, heartbeat, config.group_initial_rebalance_delay)
+        self._membership = Membership(self._groups, self._rebalance, config.group_max_size)
 
     def __repr__(self) -> str:
         return f"<GroupCoordinator of broker {self.broker_id}: {self._groups!r}>"
@@ -74,21 +86,13 @@ class GroupCoordinator:
             Purgatory("heartbeat") as heartbeat,
             anyio.create_task_group() as tasks,
         ):
-            coordinator = cls(broker_id, log, join=join, sync=sync, heartbeat=heartbeat, config=config)
-            await tasks.start(coordinator.run)
-            yield coordinator
-            tasks.cancel_scope.cancel()
-
-    async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Write to the log until cancelled, then resign from every partition.
-
-        The purgatories must be open while this runs.
-        """
-        try:
-            await self._groups.run(task_status=task_status)
-        finally:
-            for partition in self._groups.partitions:
-                self.resigned(partition)
+            coordinator = cls(broker_id, log, tasks, join=join, sync=sync, heartbeat=heartbeat, config=config)
+            try:
+                yield coordinator
+            finally:
+                for partition in coordinator._groups.partitions:
+                    coordinator.resigned(partition)
+                tasks.cancel_scope.cancel()
 
     def statistics(self) -> dict[str, PurgatoryStatistics]:
         """Return the statistics of the purgatories by name."""
@@ -111,7 +115,7 @@ class GroupCoordinator:
     def resigned(self, partition: int) -> None:
         """Stop coordinating the groups of a partition; pending requests are answered NOT_COORDINATOR."""
         for group in self._groups.unload(partition):
-            self._rebalance.mark_dead(group, ErrorCode.NOT_COORDINATOR)
+            self._rebalance.mark_dead(group, ErrorCode.not_coordinator)
 
     # Membership
 
@@ -155,17 +159,16 @@ class GroupCoordinator:
         """
         group = self._committing_group(request)
         limit = self.config.offset_metadata_max_bytes
+        answers = dict.fromkeys(request.offsets, ErrorCode.offset_metadata_too_large)
         accepted = {
-            topic_partition: committed
-            for topic_partition, committed in request.offsets.items()
+            entry: committed
+            for entry, committed in request.offsets.items()
             if len(committed.metadata) <= limit
         }
-        error = await self._commit(group, accepted) if accepted else ErrorCode.NONE
-        self._groups.remove_if_unused(group)
-        return {
-            topic_partition: error if topic_partition in accepted else ErrorCode.OFFSET_METADATA_TOO_LARGE
-            for topic_partition in request.offsets
-        }
+        error = await self._store_offsets(group, accepted)
+        if error is not ErrorCode.message_too_large:
+            answers |= dict.fromkeys(accepted, error)
+        return answers
 
     def fetch_offsets(
         self, group_id: str, topic_partitions: Iterable[TopicPartition] | None = None
@@ -189,20 +192,17 @@ class GroupCoordinator:
         """
         self._check_group_id(group_id)
         group = self._existing_group(group_id)
-        subscribed = subscribed_topics(group)
+        subscribed = group.subscribed_topics()
         answers = {
-            entry: ErrorCode.NONE
+            entry: ErrorCode.none
             if subscribed is not None and entry.topic not in subscribed
-            else ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            else ErrorCode.group_subscribed_to_topic
             for entry in topic_partitions
         }
-        deleted = [entry for entry, answer in answers.items() if answer is ErrorCode.NONE]
-        if deleted:
-            records = offset_tombstones(group_id, deleted)
-            error = await self._append_offsets(group, dict.fromkeys(deleted, NO_OFFSET), records)
-            self._groups.remove_if_unused(group)
-            if error is not ErrorCode.NONE:
-                raise ApiError(error, f"the deletion of offsets of {group!r} could not be stored")
+        deleted = [entry for entry, answer in answers.items() if answer is ErrorCode.none]
+        error = await self._store_offsets(group, dict.fromkeys(deleted, NO_OFFSET))
+        if error is not ErrorCode.none:
+            raise ApiError(error, f"the deletion of offsets of {group!r} could not be stored")
         return answers
 
     # Administration
@@ -223,7 +223,7 @@ class GroupCoordinator:
         Raises ApiError COORDINATOR_LOAD_IN_PROGRESS while a partition is loaded.
         """
         if self._groups.is_loading:
-            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self!r} does not know all groups yet")
+            raise ApiError(ErrorCode.coordinator_load_in_progress, f"{self!r} does not know all groups yet")
         wanted = {state.lower() for state in states}
         return [
             group.describe() for group in self._groups if not wanted or group.state.value.lower() in wanted
@@ -233,32 +233,32 @@ class GroupCoordinator:
         """Delete an empty group with its offsets. Raises ApiError NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND."""
         group = self._existing_group(group_id)
         if group.state is not GroupState.EMPTY:
-            raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"{group!r} has members")
+            raise ApiError(ErrorCode.non_empty_group, f"{group!r} has members")
         self._groups.remove(group)
-        self._rebalance.mark_dead(group, ErrorCode.UNKNOWN_MEMBER_ID)
+        self._rebalance.mark_dead(group, ErrorCode.unknown_member_id)
         error = await self._append(group, tombstones(group), lambda _: None)
-        if error is not ErrorCode.NONE:
+        if error is not ErrorCode.none:
             raise ApiError(error, f"the deletion of {group!r} could not be stored")
 
     def _loaded(self, group: Group) -> None:
         for member in [*group.members.values()]:
-            self._rebalance.record_heartbeat(group, member)
+            self._rebalance.heartbeat(group, member)
 
     def _check_group_id(self, group_id: str) -> None:
         if not group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+            raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
 
     def _existing_group(self, group_id: str) -> Group:
         group = self._groups.find(group_id)
         if group is None:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r} does not exist")
+            raise ApiError(ErrorCode.group_id_not_found, f"group {group_id!r} does not exist")
         return group
 
     def _known_group(self, group_id: str) -> Group:
         self._check_group_id(group_id)
         group = self._groups.find(group_id)
         if group is None:
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id!r} does not exist")
+            raise ApiError(ErrorCode.unknown_member_id, f"group {group_id!r} does not exist")
         return group
 
     def _group_to_join(self, request: JoinRequest) -> Group:
@@ -266,7 +266,7 @@ class GroupCoordinator:
         shortest, longest = self.config.group_min_session_timeout, self.config.group_max_session_timeout
         if not shortest <= request.session_timeout <= longest:
             raise ApiError(
-                ErrorCode.INVALID_SESSION_TIMEOUT,
+                ErrorCode.invalid_session_timeout,
                 f"a session timeout must be {shortest:g} to {longest:g} s, not {request.session_timeout:g} s",
             )
         if request.member.member_id == UNKNOWN_MEMBER:
@@ -275,39 +275,38 @@ class GroupCoordinator:
 
     def _leave(self, group: Group | None, member: MemberIdentity) -> ErrorCode:
         if group is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
+            return ErrorCode.unknown_member_id
         try:
             self._membership.leave(group, member)
         except ApiError as error:
             return error.code
-        return ErrorCode.NONE
+        return ErrorCode.none
 
     def _committing_group(self, request: CommitRequest) -> Group:
         group = self._groups.find(request.group_id)
         has_no_generation = request.generation_id <= NO_GENERATION
         if group is None:
             if not has_no_generation:
-                raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {request.group_id!r} does not exist")
+                raise ApiError(ErrorCode.group_id_not_found, f"group {request.group_id!r} does not exist")
             return self._groups.find_or_create(request.group_id)
         if has_no_generation and group.state is GroupState.EMPTY:
             return group
         self._membership.check_commit(group, request.generation_id, request.member)
         return group
 
-    async def _commit(self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset]) -> ErrorCode:
-        records = [offset_record(group.group_id, *entry) for entry in offsets.items()]
-        error = await self._append_offsets(group, offsets, records)
-        return ErrorCode.OFFSET_METADATA_TOO_LARGE if error is ErrorCode.MESSAGE_TOO_LARGE else error
-
-    async def _append_offsets(
-        self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset], records: Sequence[Record]
+    async def _store_offsets(
+        self, group: Group, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> ErrorCode:
-        pending = group.offsets.prepare(offsets)
-
-        def complete(error: ErrorCode) -> None:
-            group.offsets.complete(pending, appended=error is ErrorCode.NONE)
-
-        return await self._append(group, records, complete)
+        error = ErrorCode.none
+        if offsets:
+            pending = group.offsets.prepare(offsets)
+            error = await self._append(
+                group,
+                [offset_record(group.group_id, *entry) for entry in offsets.items()],
+                lambda error: group.offsets.complete(pending, appended=error is ErrorCode.none),
+            )
+        self._groups.remove_if_unused(group)
+        return error
 
     async def _append(
         self, group: Group, records: Sequence[Record], then: Callable[[ErrorCode], None]

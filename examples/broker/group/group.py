@@ -1,7 +1,6 @@
 """A consumer group: its members, its generation and its state."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Final
 
@@ -18,6 +17,9 @@ from examples.broker.group.requests import (
     SyncResult,
 )
 
+CONSUMER_PROTOCOL: Final = "consumer"
+"""The protocol type of consumers. Other clients, such as Kafka Connect, have groups without subscriptions."""
+
 
 class GroupState(Enum):
     """The state of a group, with the names that Kafka shows to administrators."""
@@ -29,21 +31,8 @@ class GroupState(Enum):
     DEAD = "Dead"
 
 
-_PREVIOUS: Final[Mapping[GroupState, Collection[GroupState]]] = {
-    GroupState.EMPTY: {GroupState.PREPARING_REBALANCE},
-    GroupState.PREPARING_REBALANCE: {
-        GroupState.EMPTY,
-        GroupState.COMPLETING_REBALANCE,
-        GroupState.STABLE,
-    },
-    GroupState.COMPLETING_REBALANCE: {GroupState.PREPARING_REBALANCE},
-    GroupState.STABLE: {GroupState.COMPLETING_REBALANCE},
-    GroupState.DEAD: set(GroupState) - {GroupState.DEAD},
-}
-
-
 class Group:
-    """The members and the generation of a group, and a state machine (Kafka's GroupMetadata).
+    """The members, the generation and the state of a group (Kafka's GroupMetadata).
 
     DEAD means that this coordinator no longer has the group: it was deleted or has another coordinator.
     """
@@ -71,6 +60,10 @@ class Group:
             f" {len(self.members)} members>"
         )
 
+    def __contains__(self, member_id: object) -> bool:
+        """Whether it has given this id to a member, or to a client that is about to join with it."""
+        return member_id in self.members or member_id in self.pending_members
+
     @property
     def is_dead(self) -> bool:
         return self.state is GroupState.DEAD
@@ -83,10 +76,6 @@ class Group:
         )
 
     @property
-    def can_rebalance(self) -> bool:
-        return self.state in _PREVIOUS[GroupState.PREPARING_REBALANCE]
-
-    @property
     def has_all_members_joined(self) -> bool:
         return not self.pending_members and all(member.awaits_join for member in self.members.values())
 
@@ -95,14 +84,10 @@ class Group:
         """The longest rebalance timeout of a member, in seconds; 0 without members."""
         return max((member.rebalance_timeout for member in self.members.values()), default=0)
 
-    def transition(self, state: GroupState) -> None:
-        """Move to the state. Raises ValueError when the current state does not allow it."""
-        if self.state not in _PREVIOUS[state]:
-            raise ValueError(f"{self!r} cannot become {state.value}")
-        self.state = state
-
-    def has(self, member: Member) -> bool:
-        return self.members.get(member.member_id) is member
+    def has_synced(self, generation_id: int) -> bool:
+        """Whether all members of that generation have sent SyncGroup, or it is over."""
+        goes_on = self.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+        return not (goes_on and generation_id == self.generation_id and self.pending_sync)
 
     def member(self, identity: MemberIdentity) -> Member:
         """Return the member with that identity.
@@ -114,18 +99,18 @@ class Group:
             current = self.static_members.get(identity.group_instance_id)
             if current is not None and current != identity.member_id:
                 raise ApiError(
-                    ErrorCode.FENCED_INSTANCE_ID,
+                    ErrorCode.fenced_instance_id,
                     f"member {current} has the group instance id {identity.group_instance_id} now",
                 )
         member = self.members.get(identity.member_id)
         if member is None or identity.group_instance_id not in (None, member.group_instance_id):
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{identity} is not a member of {self!r}")
+            raise ApiError(ErrorCode.unknown_member_id, f"{identity} is not a member of {self!r}")
         return member
 
     def check_generation(self, generation_id: int) -> None:
         """Raise ApiError ILLEGAL_GENERATION unless it is the current generation."""
         if generation_id != self.generation_id:
-            raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"{self!r} is not in generation {generation_id}")
+            raise ApiError(ErrorCode.illegal_generation, f"{self!r} is not in generation {generation_id}")
 
     def add(self, member: Member, protocol_type: str) -> None:
         if not self.members:
@@ -188,15 +173,15 @@ class Group:
         self.pending_sync = set(self.members)
         if self.members:
             self.protocol_name = self.select_protocol()
-            self.transition(GroupState.COMPLETING_REBALANCE)
+            self.state = GroupState.COMPLETING_REBALANCE
         else:
             self.protocol_name = None
-            self.transition(GroupState.EMPTY)
+            self.state = GroupState.EMPTY
 
     def join_result(self, member: Member) -> JoinResult:
         """Return the answer to a JoinGroup in the current generation. The leader's has all members."""
         return JoinResult(
-            ErrorCode.NONE,
+            ErrorCode.none,
             member.member_id,
             self.generation_id,
             self.protocol_type,
@@ -214,7 +199,24 @@ class Group:
 
     def sync_result(self, member: Member) -> SyncResult:
         """Return the answer to a SyncGroup: the member's assignment in the current generation."""
-        return SyncResult(ErrorCode.NONE, self.protocol_type, self.protocol_name, member.assignment)
+        return SyncResult(ErrorCode.none, self.protocol_type, self.protocol_name, member.assignment)
+
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """Return the topics that members subscribe to; None if that is unknown, as while it rebalances.
+
+        Raises ApiError NON_EMPTY_GROUP when the members are no consumers.
+        """
+        if self.state is GroupState.EMPTY:
+            return frozenset()
+        if self.protocol_type != CONSUMER_PROTOCOL:
+            raise ApiError(ErrorCode.non_empty_group, f"{self!r} has members that are no consumers")
+        if self.state is GroupState.PREPARING_REBALANCE:
+            return None
+        try:
+            subscriptions = [member.subscription(self.protocol_name) for member in self.members.values()]
+        except ValueError:
+            return None
+        return frozenset().union(*subscriptions)
 
     def describe(self) -> GroupDescription:
         """Return the description of the group for administrators."""

@@ -8,15 +8,21 @@ import json
 import logging
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, Protocol
+
+from anyio.lowlevel import checkpoint
 
 from examples.broker.errors import ErrorCode
 from examples.broker.group.group import Group, GroupState
 from examples.broker.group.member import Member
-from examples.broker.group.offsets import CommittedOffset
+from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
 from examples.broker.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
+
+SLICE: Final = 250
+"""The steps between two turns of the event loop: some milliseconds."""
 
 Record = tuple[bytes, bytes | None]
 """A key and the latest value for it; None is a tombstone."""
@@ -38,12 +44,11 @@ class GroupLog(Protocol):
 
 
 COORDINATOR_ERRORS: Final[Mapping[ErrorCode, ErrorCode]] = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.unknown_topic_or_partition: ErrorCode.coordinator_not_available,
+    ErrorCode.not_enough_replicas: ErrorCode.coordinator_not_available,
+    ErrorCode.not_enough_replicas_after_append: ErrorCode.coordinator_not_available,
+    ErrorCode.request_timed_out: ErrorCode.coordinator_not_available,
+    ErrorCode.not_leader_or_follower: ErrorCode.not_coordinator,
 }
 """The error for the client by the error of the log (as in Kafka's GroupMetadataManager)."""
 
@@ -73,17 +78,32 @@ def group_record(group: Group, assignments: Mapping[str, bytes]) -> Record:
 
 
 def offset_record(group_id: str, topic_partition: TopicPartition, committed: CommittedOffset) -> Record:
+    """Return the record of a committed offset. ``NO_OFFSET`` has a tombstone."""
     value = [committed.offset, committed.leader_epoch, committed.metadata]
-    return _key(group_id, *topic_partition), json.dumps(value).encode()
+    encoded = None if committed == NO_OFFSET else json.dumps(value).encode()
+    return _key(group_id, *topic_partition), encoded
 
 
 def tombstones(group: Group) -> list[Record]:
     """Return the tombstones of the group and of its offsets, including offsets that are being appended."""
-    return [*offset_tombstones(group.group_id, group.offsets.written), (_key(group.group_id), None)]
+    offsets = [offset_record(group.group_id, entry, NO_OFFSET) for entry in group.offsets.written]
+    return [*offsets, (_key(group.group_id), None)]
 
 
-def offset_tombstones(group_id: str, topic_partitions: Iterable[TopicPartition]) -> list[Record]:
-    return [(_key(group_id, *topic_partition), None) for topic_partition in topic_partitions]
+async def run_in_slices(steps: Iterator[None]) -> None:
+    """Run all steps. After each ``SLICE`` of them, all other tasks of the process have a turn."""
+    while sum(1 for _ in islice(steps, SLICE)) == SLICE:
+        await checkpoint()
+
+
+def keep_latest(records: Iterable[Record], latest: dict[bytes, bytes]) -> Iterator[None]:
+    """Keep the latest value of each key in ``latest``, one record at each step."""
+    for key, value in records:
+        if value is None:
+            latest.pop(key, None)
+        else:
+            latest[key] = value
+        yield
 
 
 def load(records: Iterable[Record], groups: dict[str, Group]) -> Iterator[None]:
@@ -93,12 +113,7 @@ def load(records: Iterable[Record], groups: dict[str, Group]) -> Iterator[None]:
     it does not keep the other groups of the partition from having a coordinator.
     """
     latest: dict[bytes, bytes] = {}
-    for key, value in records:
-        if value is None:
-            latest.pop(key, None)
-        else:
-            latest[key] = value
-        yield
+    yield from keep_latest(records, latest)
     while latest:
         # Free the records one by one: to free a million at once takes a tenth of a second.
         key, value = latest.popitem()

@@ -1,32 +1,34 @@
-"""The groups that this broker coordinates, and the writes of their records."""
+"""The groups that this broker coordinates: their partitions, and the writes of their records."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-import anyio
-from anyio import TASK_STATUS_IGNORED
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskGroup
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.group import Group
-from examples.broker.group.group_loader import GroupLoader
-from examples.broker.group.group_log import COORDINATOR_ERRORS, GroupLog, Record
+from examples.broker.group.group_log import COORDINATOR_ERRORS, GroupLog, Record, load, run_in_slices
 
 
 class GroupStore:
     """Groups by id, in the partitions of ``__consumer_offsets`` that this broker leads.
 
-    It is Kafka's GroupMetadataManager. A write goes on when its client disconnects; otherwise the log and the
-    state in memory could differ. Writes and loads are tasks of ``run``, which must be running. ``loaded`` is
-    called with each group of a partition that was loaded.
+    It is Kafka's GroupMetadataManager. Writes and loads are tasks. A write goes on when its client
+    disconnects; otherwise the log and the state in memory could differ. Kafka loads in a thread. Here a load
+    runs in slices, and one after the other, so that it delays no other request. ``loaded`` is called with
+    each group of a partition that was loaded.
     """
 
-    def __init__(self, log: GroupLog, partitions: int, loaded: Callable[[Group], None]) -> None:
+    def __init__(
+        self, log: GroupLog, partitions: int, tasks: TaskGroup, loaded: Callable[[Group], None]
+    ) -> None:
         self._log = log
         self._partitions = partitions
+        self._tasks = tasks
         self._loaded = loaded
-        self._loader = GroupLoader(log, self._add_loaded)
         self._groups: dict[int, dict[str, Group]] = {}
-        self._writes: TaskGroup | None = None
+        # The groups that are being loaded. The first partition has its turn.
+        self._loads: dict[int, dict[str, Group]] = {}
+        self._loader_runs = False
 
     def __repr__(self) -> str:
         return f"<GroupStore {sum(map(len, self._groups.values()))} groups in {len(self._groups)} partitions>"
@@ -37,12 +39,12 @@ class GroupStore:
 
     @property
     def partitions(self) -> list[int]:
-        """The partitions that this broker leads and has loaded."""
-        return list(self._groups)
+        """The partitions that this broker leads, and has loaded or is loading."""
+        return [*self._groups, *self._loads]
 
     @property
     def is_loading(self) -> bool:
-        return bool(self._loader)
+        return bool(self._loads)
 
     def partition_for(self, group_id: str) -> int:
         """Return the partition of the group's records: as in Kafka, by Java's ``String.hashCode``."""
@@ -55,14 +57,14 @@ class GroupStore:
         Raises ApiError NOT_COORDINATOR when another broker coordinates it, and COORDINATOR_LOAD_IN_PROGRESS
         until its partition is loaded.
         """
-        return self._groups_of_partition(group_id).get(group_id)
+        return self._groups_beside(group_id).get(group_id)
 
     def find_or_create(self, group_id: str) -> Group:
         """Return the group, after creating it if necessary. Raises ApiError as ``find`` does."""
-        return self._groups_of_partition(group_id).setdefault(group_id, Group(group_id))
+        return self._groups_beside(group_id).setdefault(group_id, Group(group_id))
 
     def remove(self, group: Group) -> None:
-        del self._groups_of_partition(group.group_id)[group.group_id]
+        del self._groups_beside(group.group_id)[group.group_id]
 
     def remove_if_unused(self, group: Group) -> None:
         """Remove a group that a request has created and then not used."""
@@ -72,56 +74,63 @@ class GroupStore:
 
     def load(self, partition: int) -> None:
         """Load a partition soon. Raises ValueError when it is loaded already."""
-        if partition in self._groups or partition in self._loader:
+        if partition in self.partitions:
             raise ValueError(f"{self!r} has loaded partition {partition} already")
-        self._loader.begin(partition)
+        self._loads[partition] = {}
+        if not self._loader_runs:
+            self._loader_runs = True
+            self._tasks.start_soon(self._load_all)
 
     def unload(self, partition: int) -> list[Group]:
-        """Remove a partition, and return its groups."""
-        self._loader.stop(partition)
+        """Remove a partition, and return its groups. A load of it ends."""
+        self._loads.pop(partition, None)
         return list(self._groups.pop(partition, {}).values())
 
-    async def run(self, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
-        """Run the writes and the loads until cancelled. Writes in progress then count as failed."""
-        async with anyio.create_task_group() as self._writes:
-            task_status.started()
-            await self._loader.run()
-
     def append(self, group: Group, records: Sequence[Record], then: Callable[[ErrorCode], None]) -> None:
-        """Write the records, and call ``then`` once with the outcome. Raises RuntimeError without ``run``."""
-        if self._writes is None:
-            raise RuntimeError("the coordinator cannot write: await its run() in a task first")
-        self._writes.start_soon(self._append, self.partition_for(group.group_id), records, then)
+        """Write the records, and call ``then`` once with the outcome. A cancelled write has failed."""
+        self._tasks.start_soon(self._append, self.partition_for(group.group_id), records, then)
+
+    async def _load_all(self) -> None:
+        await run_in_slices(self._load_steps())
+        self._loader_runs = False
+
+    def _load_steps(self) -> Iterator[None]:
+        while self._loads:
+            partition, groups = next(iter(self._loads.items()))
+            for _ in load(self._log.read(partition), groups):
+                yield
+                if self._loads.get(partition) is not groups:
+                    # It was unloaded.
+                    break
+            else:
+                self._groups[partition] = self._loads.pop(partition)
+                for group in groups.values():
+                    self._loaded(group)
 
     async def _append(
         self, partition: int, records: Sequence[Record], then: Callable[[ErrorCode], None]
     ) -> None:
-        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        error = ErrorCode.coordinator_not_available
         try:
             answer = await self._log.append(partition, records)
             error = COORDINATOR_ERRORS.get(answer, answer)
         finally:
             then(error)
 
-    def _groups_of_partition(self, group_id: str) -> dict[str, Group]:
+    def _groups_beside(self, group_id: str) -> dict[str, Group]:
+        """Return the groups in the same partition."""
         partition = self.partition_for(group_id)
-        if partition in self._loader:
+        if partition in self._loads:
             raise ApiError(
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                ErrorCode.coordinator_load_in_progress,
                 f"partition {partition}, which has group {group_id!r}, is being loaded",
             )
-        try:
-            return self._groups[partition]
-        except KeyError:
+        if partition not in self._groups:
             raise ApiError(
-                ErrorCode.NOT_COORDINATOR,
+                ErrorCode.not_coordinator,
                 f"another broker leads partition {partition}, which has group {group_id!r}",
-            ) from None
-
-    def _add_loaded(self, partition: int, groups: dict[str, Group]) -> None:
-        self._groups[partition] = groups
-        for group in groups.values():
-            self._loaded(group)
+            )
+        return self._groups[partition]
 
 
 def _java_hash(text: str) -> int:

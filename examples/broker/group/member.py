@@ -1,28 +1,26 @@
-"""One member of a group, and the responses that its client waits for."""
+"""One member of a group, and the answers that its client waits for."""
 
-import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from struct import Struct
+from struct import error as StructError
+from typing import Final
 
 from examples.broker.errors import ErrorCode
-from examples.broker.group.requests import (
-    JoinRequest,
-    JoinResult,
-    MemberIdentity,
-    Protocols,
-    SyncResult,
-)
+from examples.broker.group.requests import JoinRequest, JoinResult, MemberIdentity, Protocols, SyncResult
+from purgatory import DelayedValue
 
-R = TypeVar("R")
+# A consumer's metadata begin with a version and the number of topics (ConsumerProtocolSubscription).
+_VERSION_AND_COUNT: Final = Struct(">hi")
+_LENGTH: Final = Struct(">h")
 
 
 @dataclass(slots=True, eq=False)
 class Member:
     """A member of a group (Kafka's MemberMetadata). Times are in seconds.
 
-    The answers to its JoinGroup and SyncGroup are futures of the member. The delayed operations belong to the
-    group, and outlive a client that disconnects.
+    Its JoinGroup and its SyncGroup each await an operation, which completes with the answer. The operations
+    on which the group waits outlive a client that disconnects.
     """
 
     member_id: str
@@ -33,10 +31,8 @@ class Member:
     rebalance_timeout: float
     protocols: Protocols
     assignment: bytes = b""
-    heartbeats: int = 0
-    """The number of heartbeats, by which a DelayedHeartbeat knows that the next one came."""
-    _join_answer: asyncio.Future[JoinResult] | None = None
-    _sync_answer: asyncio.Future[SyncResult] | None = None
+    join_answer: DelayedValue[JoinResult] | None = None
+    sync_answer: DelayedValue[SyncResult] | None = None
 
     @classmethod
     def of(cls, member_id: str, request: JoinRequest) -> "Member":
@@ -52,7 +48,7 @@ class Member:
 
     def renamed(self, member_id: str) -> "Member":
         """Return its successor with another id and the same assignment, and without pending answers."""
-        return replace(self, member_id=member_id, heartbeats=0, _join_answer=None, _sync_answer=None)
+        return replace(self, member_id=member_id, join_answer=None, sync_answer=None)
 
     @property
     def identity(self) -> MemberIdentity:
@@ -60,11 +56,11 @@ class Member:
 
     @property
     def awaits_join(self) -> bool:
-        return self._join_answer is not None and not self._join_answer.done()
+        return self.join_answer is not None and not self.join_answer.done
 
     @property
     def awaits_sync(self) -> bool:
-        return self._sync_answer is not None and not self._sync_answer.done()
+        return self.sync_answer is not None and not self.sync_answer.done
 
     @property
     def awaits_answer(self) -> bool:
@@ -79,25 +75,13 @@ class Member:
         self.rebalance_timeout = request.rebalance_timeout
         self.protocols = request.protocols
 
-    def await_join(self) -> asyncio.Future[JoinResult]:
-        """Return the answer to a new JoinGroup. A pending earlier one is answered REBALANCE_IN_PROGRESS."""
-        self.answer_join(JoinResult(ErrorCode.REBALANCE_IN_PROGRESS, self.member_id))
-        self._join_answer = asyncio.get_running_loop().create_future()
-        return self._join_answer
-
-    def await_sync(self) -> asyncio.Future[SyncResult]:
-        """Return the answer to a new SyncGroup. A pending earlier one is answered REBALANCE_IN_PROGRESS."""
-        self.answer_sync(SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
-        self._sync_answer = asyncio.get_running_loop().create_future()
-        return self._sync_answer
-
     def answer_join(self, result: JoinResult) -> bool:
         """Answer the pending JoinGroup; False when there is none, or its client has disconnected."""
-        return _resolve(self._join_answer, result)
+        return self.join_answer is not None and self.join_answer.complete(result)
 
     def answer_sync(self, result: SyncResult) -> bool:
         """Answer the pending SyncGroup; False when there is none, or its client has disconnected."""
-        return _resolve(self._sync_answer, result)
+        return self.sync_answer is not None and self.sync_answer.complete(result)
 
     def refuse(self, error: ErrorCode) -> None:
         """Answer its pending requests with an error."""
@@ -108,13 +92,22 @@ class Member:
         """Return its metadata for that protocol; empty for a protocol that it does not support."""
         return dict(self.protocols).get(protocol_name, b"") if protocol_name is not None else b""
 
+    def subscription(self, protocol_name: str | None) -> set[str]:
+        """Return the topics in a consumer's metadata. Raises ValueError when they are unreadable."""
+        metadata = self.metadata(protocol_name)
+        try:
+            _, count = _VERSION_AND_COUNT.unpack_from(metadata)
+            position = _VERSION_AND_COUNT.size
+            topics = set()
+            for _ in range(count):
+                (length,) = _LENGTH.unpack_from(metadata, position)
+                position += _LENGTH.size
+                topics.add(metadata[position : position + length].decode())
+                position += length
+        except StructError as error:
+            raise ValueError(f"unreadable subscription: {error}") from error
+        return topics
+
     def vote(self, candidates: Collection[str]) -> str:
         """Return the candidate that it prefers, among protocols that all members support."""
         return next(name for name, _ in self.protocols if name in candidates)
-
-
-def _resolve(answer: asyncio.Future[R] | None, result: R) -> bool:
-    if answer is None or answer.done():
-        return False
-    answer.set_result(result)
-    return True

@@ -1,7 +1,6 @@
 """AlterConfigs and IncrementalAlterConfigs: change the configuration of topics."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Final, Protocol, TypeVar
 
@@ -19,13 +18,18 @@ from kio.static.primitive import i8
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.new_topic import check_name
-from examples.broker.controller.topic_settings import parse_topic_config, topic_settings
+from examples.broker.controller.settings import parse_topic_config, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.handlers.configs import ResourceType
-from examples.broker.handlers.internal_topics import check_not_internal
-from examples.broker.handlers.outcome import error_code, error_message
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.handlers.refusals import (
+    check_not_internal,
+    error_code,
+    error_message,
+    repeated,
+    repetition,
+)
 from examples.broker.metadata import TopicConfig
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 LISTS: Final = {"cleanup.policy"}
@@ -63,14 +67,13 @@ async def alter_configs(
 
     def replaced(resource: ReplacingResource, known: TopicConfig) -> TopicConfig:
         _check_once(entry.name for entry in resource.configs)
-        for entry in resource.configs:
-            if entry.value is None:
-                raise ApiError(ErrorCode.INVALID_REQUEST, f"{entry.name} cannot be null")
-        values = {entry.name: entry.value for entry in resource.configs}
+        values = {entry.name: _given(entry.name, entry.value) for entry in resource.configs}
         return parse_topic_config(values, admin.defaults.topic_config)
 
-    altered = _altered(admin, request.resources, request.validate_only, replaced)
-    return AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=_answers(ReplacedResource, altered))
+    return AlterConfigsResponse(
+        throttle_time=NO_THROTTLE,
+        responses=_altered(admin, ReplacedResource, request.resources, request.validate_only, replaced),
+    )
 
 
 async def incremental_alter_configs(
@@ -89,49 +92,43 @@ async def incremental_alter_configs(
         }
         return parse_topic_config(values, known)
 
-    altered = _altered(admin, request.resources, request.validate_only, changed)
     return IncrementalAlterConfigsResponse(
-        throttle_time=NO_THROTTLE, responses=_answers(ChangedResource, altered)
+        throttle_time=NO_THROTTLE,
+        responses=_altered(admin, ChangedResource, request.resources, request.validate_only, changed),
     )
 
 
 def _altered(
     admin: ClusterAdmin,
+    answer: type[AnswerT],
     resources: Sequence[ResourceT],
     validate_only: bool,
     alter: Callable[[ResourceT, TopicConfig], TopicConfig],
-) -> Iterator[tuple[ResourceT, ApiError | None]]:
-    """Alter each resource, or only validate; return it with its error."""
-    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+) -> tuple[AnswerT, ...]:
+    """Alter each resource, or only validate; return the answer for each."""
+    answers: list[AnswerT] = []
+    twice = repeated((resource.resource_type, resource.resource_name) for resource in resources)
     for resource in resources:
+        refused: ApiError | None = None
         try:
-            if times[resource.resource_type, resource.resource_name] > 1:
-                raise ApiError(
-                    ErrorCode.INVALID_REQUEST, f"{resource.resource_name!r} is in the request more than once"
-                )
+            if (resource.resource_type, resource.resource_name) in twice:
+                raise repetition(resource.resource_name)
             _check(resource)
-            topic = admin.controller.topic(resource.resource_name)
+            topic = admin.controller.image.topic(resource.resource_name)
             config = alter(resource, topic.config)
             if not validate_only:
                 admin.controller.alter_topic_config(topic.name, config)
         except ApiError as error:
-            yield resource, error
-        else:
-            yield resource, None
-
-
-def _answers(
-    answer: type[AnswerT], altered: Iterable[tuple[_Resource, ApiError | None]]
-) -> tuple[AnswerT, ...]:
-    return tuple(
-        answer(
-            error_code=error_code(error),
-            error_message=error_message(error),
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
+            refused = error
+        answers.append(
+            answer(
+                error_code=error_code(refused),
+                error_message=error_message(refused),
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
         )
-        for resource, error in altered
-    )
+    return tuple(answers)
 
 
 def _check(resource: _Resource) -> None:
@@ -140,12 +137,12 @@ def _check(resource: _Resource) -> None:
     resource_type: int = resource.resource_type
     if resource_type == ResourceType.BROKER:
         raise ApiError(
-            ErrorCode.INVALID_REQUEST,
+            ErrorCode.invalid_request,
             "the configuration of a broker is read-only; start the brokers with other options",
         )
     if resource_type != ResourceType.TOPIC:
         raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"topics (2) can be altered, resources of type {resource_type} cannot"
+            ErrorCode.invalid_request, f"topics (2) can be altered, resources of type {resource_type} cannot"
         )
     check_name(resource.resource_name)
     check_not_internal(resource.resource_name)
@@ -153,9 +150,15 @@ def _check(resource: _Resource) -> None:
 
 def _check_once(names: Iterable[str]) -> None:
     """Raise ApiError INVALID_REQUEST unless each setting is named once."""
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is altered more than once")
+    for name in repeated(names):
+        raise repetition(name)
+
+
+def _given(name: str, value: str | None) -> str:
+    """Return the value of a setting. Raises ApiError INVALID_REQUEST when there is none."""
+    if value is None:
+        raise ApiError(ErrorCode.invalid_request, f"{name} cannot be null")
+    return value
 
 
 def _changed(setting: AlterableConfig, now: str, default: str | None) -> str | None:
@@ -168,17 +171,16 @@ def _changed(setting: AlterableConfig, now: str, default: str | None) -> str | N
         operation = Operation(setting.config_operation)
     except ValueError:
         raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"{setting.config_operation} is no operation on {setting.name}"
+            ErrorCode.invalid_request, f"{setting.config_operation} is no operation on {setting.name}"
         ) from None
     if operation is Operation.DELETE:
         return default
-    if setting.value is None:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"{setting.name} cannot be null")
+    value = _given(setting.name, setting.value)
     if operation is Operation.SET:
-        return setting.value
+        return value
     if setting.name not in LISTS:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"{setting.name} is no list: {operation.name} is impossible")
-    known, given = _elements(now), _elements(setting.value)
+        raise ApiError(ErrorCode.invalid_config, f"{setting.name} is no list: {operation.name} is impossible")
+    known, given = _elements(now), _elements(value)
     if operation is Operation.APPEND:
         return ",".join(dict.fromkeys([*known, *given]))
     return ",".join(element for element in known if element not in given)

@@ -6,15 +6,14 @@ from enum import IntEnum
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResult, DescribeConfigsResult
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.static.primitive import i8
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.new_topic import check_name
-from examples.broker.controller.topic_settings import FIXED, topic_settings
+from examples.broker.controller.settings import FIXED, ClusterDefaults, topic_settings
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.handlers.refusals import error_code, error_message
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 
@@ -49,20 +48,16 @@ def config_source(value: str, default: str) -> ConfigSource:
 
 
 def _described(admin: ClusterAdmin, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+    settings: Mapping[str, tuple[str, ConfigSource]] = {}
+    refused: ApiError | None = None
     try:
         settings = _settings(admin, resource)
     except ApiError as error:
-        return DescribeConfigsResult(
-            error_code=WireErrorCode(error.code),
-            error_message=str(error),
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-            configs=(),
-        )
+        refused = error
     wanted = resource.configuration_keys or settings.keys()
     return DescribeConfigsResult(
-        error_code=WireErrorCode.none,
-        error_message="",
+        error_code=error_code(refused),
+        error_message=error_message(refused) or "",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=tuple(
@@ -93,29 +88,19 @@ def _settings(
     resource_type: int = resource.resource_type
     if resource_type == ResourceType.TOPIC:
         check_name(resource.resource_name)
-        topic = admin.cache.image.topics.get(resource.resource_name)
-        if topic is None:
-            raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {resource.resource_name!r} does not exist"
-            )
+        topic = admin.cache.image.topic(resource.resource_name)
         defaults = topic_settings(admin.defaults.topic_config)
         settings = topic_settings(topic.config)
         return {name: (value, config_source(value, defaults[name])) for name, value in settings.items()}
-    if resource_type == ResourceType.BROKER:
-        broker_id = admin.cache.broker_id
-        if resource.resource_name not in ("", str(broker_id)):
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST,
-                f"broker {broker_id} does not know the configuration of broker {resource.resource_name!r}",
-            )
-        return {
-            name: (value, ConfigSource.BROKER)
-            for name, value in _broker_settings(broker_id, admin.defaults).items()
-        }
-    raise ApiError(
-        ErrorCode.INVALID_REQUEST,
-        f"topics (2) and brokers (4) have a configuration, type {resource_type} has none",
-    )
+    broker_id = admin.cache.broker_id
+    if resource_type != ResourceType.BROKER:
+        fault = f"topics (2) and brokers (4) have a configuration, type {resource_type} has none"
+    elif resource.resource_name not in ("", str(broker_id)):
+        fault = f"broker {broker_id} does not know the configuration of broker {resource.resource_name!r}"
+    else:
+        settings = _broker_settings(broker_id, admin.defaults)
+        return {name: (value, ConfigSource.BROKER) for name, value in settings.items()}
+    raise ApiError(ErrorCode.invalid_request, fault)
 
 
 def _broker_settings(broker_id: int, defaults: ClusterDefaults) -> dict[str, str]:

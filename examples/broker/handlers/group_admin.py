@@ -4,7 +4,6 @@ from kio.schema.delete_groups.v2 import DeleteGroupsRequest, DeleteGroupsRespons
 from kio.schema.delete_groups.v2.response import DeletableGroupResult
 from kio.schema.describe_groups.v5 import DescribeGroupsRequest, DescribeGroupsResponse
 from kio.schema.describe_groups.v5.response import DescribedGroup, DescribedGroupMember
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.list_groups.v4 import ListGroupsRequest, ListGroupsResponse
 from kio.schema.list_groups.v4.response import ListedGroup
 from kio.schema.types import GroupId
@@ -12,7 +11,7 @@ from kio.schema.types import GroupId
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import GroupDescription
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 
@@ -33,12 +32,10 @@ async def list_groups(
     try:
         groups = coordinator.list_groups(request.states_filter)
     except ApiError as refused:
-        return ListGroupsResponse(
-            throttle_time=NO_THROTTLE, error_code=WireErrorCode(refused.code), groups=()
-        )
+        return ListGroupsResponse(throttle_time=NO_THROTTLE, error_code=refused.code, groups=())
     return ListGroupsResponse(
         throttle_time=NO_THROTTLE,
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         groups=tuple(
             ListedGroup(
                 group_id=GroupId(group.group_id),
@@ -65,23 +62,23 @@ async def delete_groups(
     )
 
 
-async def _deleted(coordinator: GroupCoordinator, group_id: str) -> WireErrorCode:
+async def _deleted(coordinator: GroupCoordinator, group_id: str) -> ErrorCode:
     try:
         await coordinator.delete_group(group_id)
     except ApiError as refused:
-        return WireErrorCode(refused.code)
-    return WireErrorCode.none
+        return refused.code
+    return ErrorCode.none
 
 
 def _described(coordinator: GroupCoordinator, group_id: str) -> DescribedGroup:
-    error = ErrorCode.NONE
+    error = ErrorCode.none
     try:
         group = coordinator.describe_group(group_id)
     except ApiError as refused:
         error = refused.code
         group = GroupDescription(group_id, state="")
     return DescribedGroup(
-        error_code=WireErrorCode(error),
+        error_code=error,
         group_id=GroupId(group_id),
         group_state=group.state,
         protocol_type=group.protocol_type,

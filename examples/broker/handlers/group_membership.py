@@ -1,24 +1,31 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: the requests of a group's members to its coordinator."""
+"""FindCoordinator, JoinGroup, SyncGroup, Heartbeat and LeaveGroup: the requests of members of a group."""
 
 import logging
-from typing import Final
+from typing import Final, Protocol
 
-from kio.schema.errors import ErrorCode as WireErrorCode
+from kio.schema.find_coordinator.v6 import FindCoordinatorRequest, FindCoordinatorResponse
+from kio.schema.find_coordinator.v6.response import Coordinator
 from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
 from kio.schema.join_group.v9 import JoinGroupRequest, JoinGroupResponse
 from kio.schema.join_group.v9.response import JoinGroupResponseMember
 from kio.schema.leave_group.v5 import LeaveGroupRequest, LeaveGroupResponse
 from kio.schema.leave_group.v5.response import MemberResponse
 from kio.schema.sync_group.v5 import SyncGroupRequest, SyncGroupResponse
+from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
-from examples.broker.errors import ApiError
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import JoinRequest, MemberIdentity, SyncRequest
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.handlers.refusals import error_code, error_message, refused_transactions
+from examples.broker.metadata import BrokerRegistration
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
 logger = logging.getLogger(__name__)
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
 
 REQUIRES_MEMBER_ID: Final = 4
 """From this version of JoinGroup on, new members join twice, first without a member id (KIP-394)."""
@@ -28,6 +35,27 @@ SUPPORTS_SKIP_ASSIGNMENT: Final = 9
 
 NAMES_PROTOCOL: Final = 5
 """From this version of SyncGroup on, the request has to have the protocol (KIP-559)."""
+
+
+class CoordinatorDirectory(Protocol):
+    """The lookup of a group's coordinator."""
+
+    async def coordinator_of(self, group_id: str) -> BrokerRegistration:
+        """Return the group's coordinator. Raises ApiError COORDINATOR_NOT_AVAILABLE while there is none."""
+        raise NotImplementedError
+
+
+async def find_coordinator(
+    directory: CoordinatorDirectory, context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    """Return the coordinator of each group. Nothing else has one.
+
+    The error is TRANSACTIONAL_ID_AUTHORIZATION_FAILED for a transaction, and INVALID_REQUEST for other keys.
+    """
+    coordinators = [
+        await _coordinator(directory, context, request.key_type, key) for key in request.coordinator_keys
+    ]
+    return FindCoordinatorResponse(throttle_time=NO_THROTTLE, coordinators=tuple(coordinators))
 
 
 async def join_group(
@@ -54,7 +82,7 @@ async def join_group(
     )
     return JoinGroupResponse(
         throttle_time=NO_THROTTLE,
-        error_code=WireErrorCode(result.error),
+        error_code=result.error,
         generation_id=i32(result.generation_id),
         protocol_type=result.protocol_type,
         protocol_name=result.protocol_name,
@@ -79,7 +107,7 @@ async def sync_group(
     if context.version >= NAMES_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         return SyncGroupResponse(
             throttle_time=NO_THROTTLE,
-            error_code=WireErrorCode.inconsistent_group_protocol,
+            error_code=ErrorCode.inconsistent_group_protocol,
             assignment=b"",
         )
     result = await coordinator.sync(
@@ -94,7 +122,7 @@ async def sync_group(
     )
     return SyncGroupResponse(
         throttle_time=NO_THROTTLE,
-        error_code=WireErrorCode(result.error),
+        error_code=result.error,
         protocol_type=result.protocol_type,
         protocol_name=result.protocol_name,
         assignment=result.assignment,
@@ -105,12 +133,12 @@ async def heartbeat(
     coordinator: GroupCoordinator, context: RequestContext, request: HeartbeatRequest
 ) -> HeartbeatResponse:
     """Extend a member's session. The answer says when the member has to rejoin."""
-    error = WireErrorCode.none
+    error = ErrorCode.none
     try:
         identity = MemberIdentity(request.member_id, request.group_instance_id)
         coordinator.heartbeat(request.group_id, request.generation_id, identity)
     except ApiError as refused:
-        error = WireErrorCode(refused.code)
+        error = refused.code
     return HeartbeatResponse(throttle_time=NO_THROTTLE, error_code=error)
 
 
@@ -124,20 +152,41 @@ async def leave_group(
     try:
         errors = coordinator.leave(request.group_id, identities)
     except ApiError as refused:
-        return LeaveGroupResponse(
-            throttle_time=NO_THROTTLE, error_code=WireErrorCode(refused.code), members=()
-        )
+        return LeaveGroupResponse(throttle_time=NO_THROTTLE, error_code=refused.code, members=())
     return LeaveGroupResponse(
         throttle_time=NO_THROTTLE,
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         members=tuple(
             MemberResponse(
                 member_id=identity.member_id,
                 group_instance_id=identity.group_instance_id,
-                error_code=WireErrorCode(error),
+                error_code=error,
             )
             for identity, error in zip(identities, errors, strict=True)
         ),
+    )
+
+
+async def _coordinator(
+    directory: CoordinatorDirectory, context: RequestContext, key_type: int, key: str
+) -> Coordinator:
+    broker = BrokerRegistration(-1, "", -1)
+    refused: ApiError | None = None
+    try:
+        if key_type == TRANSACTION:
+            raise refused_transactions(context, key)
+        if key_type != GROUP:
+            raise ApiError(ErrorCode.invalid_request, f"key type {key_type} has no coordinator")
+        broker = await directory.coordinator_of(key)
+    except ApiError as error:
+        refused = error
+    return Coordinator(
+        key=key,
+        node_id=BrokerId(broker.broker_id),
+        host=broker.host,
+        port=i32(broker.port),
+        error_code=error_code(refused),
+        error_message=error_message(refused) or "",
     )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
-from kio.schema.errors import ErrorCode as WireErrorCode
 from kio.schema.offset_commit.v9 import OffsetCommitRequest, OffsetCommitResponse
 from kio.schema.offset_commit.v9.request import OffsetCommitRequestTopic
 from kio.schema.offset_commit.v9.response import OffsetCommitResponsePartition, OffsetCommitResponseTopic
@@ -25,7 +24,7 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
 from examples.broker.group.requests import CommitRequest, MemberIdentity
-from examples.broker.handlers.throttle import NO_THROTTLE
+from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.topic_partition import TopicPartition, by_topic
 
@@ -49,7 +48,7 @@ async def offset_commit(
         for partition in topic.partitions:
             entry = TopicPartition(topic.name, partition.partition_index)
             if cache.image.partition(entry) is None:
-                errors[entry] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                errors[entry] = ErrorCode.unknown_topic_or_partition
             else:
                 offsets[entry] = CommittedOffset(
                     partition.committed_offset,
@@ -63,8 +62,8 @@ async def offset_commit(
         )
     except ApiError as refused:
         code = refused.code
-        if code is ErrorCode.GROUP_ID_NOT_FOUND and context.version < KNOWS_GROUP_ID_NOT_FOUND:
-            code = ErrorCode.ILLEGAL_GENERATION
+        if code is ErrorCode.group_id_not_found and context.version < KNOWS_GROUP_ID_NOT_FOUND:
+            code = ErrorCode.illegal_generation
         errors |= dict.fromkeys(offsets, code)
     return OffsetCommitResponse(
         throttle_time=NO_THROTTLE,
@@ -88,16 +87,14 @@ async def offset_delete(
         for partition in topic.partitions
     ]
     known = [entry for entry in requested if cache.image.partition(entry) is not None]
-    errors = dict.fromkeys(requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    errors = dict.fromkeys(requested, ErrorCode.unknown_topic_or_partition)
     try:
         errors |= await coordinator.delete_offsets(request.group_id, known)
     except ApiError as refused:
-        return OffsetDeleteResponse(
-            throttle_time=NO_THROTTLE, error_code=WireErrorCode(refused.code), topics=()
-        )
+        return OffsetDeleteResponse(throttle_time=NO_THROTTLE, error_code=refused.code, topics=())
     return OffsetDeleteResponse(
         throttle_time=NO_THROTTLE,
-        error_code=WireErrorCode.none,
+        error_code=ErrorCode.none,
         topics=tuple(
             OffsetDeleteResponseTopic(
                 name=topic.name,
@@ -124,7 +121,7 @@ def _answers(
 ) -> tuple[AnswerT, ...]:
     indexes = [partition.partition_index for partition in topic.partitions]
     return tuple(
-        answer(partition_index=index, error_code=WireErrorCode(errors[TopicPartition(topic.name, index)]))
+        answer(partition_index=index, error_code=errors[TopicPartition(topic.name, index)])
         for index in indexes
     )
 
@@ -137,7 +134,7 @@ def _fetched(coordinator: GroupCoordinator, requested: OffsetFetchRequestGroup) 
             for topic in requested.topics
             for partition in topic.partition_indexes
         ]
-    error = ErrorCode.NONE
+    error = ErrorCode.none
     try:
         offsets = coordinator.fetch_offsets(requested.group_id, wanted)
     except ApiError as refused:
@@ -155,12 +152,12 @@ def _fetched(coordinator: GroupCoordinator, requested: OffsetFetchRequestGroup) 
                         committed_offset=i64(committed.offset),
                         committed_leader_epoch=i32(committed.leader_epoch),
                         metadata=committed.metadata,
-                        error_code=WireErrorCode(error),
+                        error_code=error,
                     )
                     for index, committed in entries
                 ),
             )
             for topic, entries in by_topic(offsets.items()).items()
         ),
-        error_code=WireErrorCode(error),
+        error_code=error,
     )

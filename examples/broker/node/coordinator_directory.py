@@ -1,7 +1,7 @@
 """The lookup of a group's coordinator: the leader of the group's partition of ``__consumer_offsets``."""
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.metadata import BrokerRegistration
@@ -21,11 +21,11 @@ class OffsetsTopicDirectory:
             await self._admin.ensure_offsets_topic()
         except ApiError as error:
             # For example, all brokers are fenced. This passes, so the client should retry.
-            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+            raise ApiError(ErrorCode.coordinator_not_available, str(error)) from error
         partition = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(group_id))
         image = self._admin.cache.image
         state = image.partition(partition)
         broker = image.brokers.get(state.leader) if state is not None else None
         if broker is None or broker.fenced:
-            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{partition} has no leader")
+            raise ApiError(ErrorCode.coordinator_not_available, f"{partition} has no leader")
         return broker

@@ -7,7 +7,6 @@ from examples.broker.group.group_log import Record
 from examples.broker.replication.partition import Partition
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.segment import LogOffsetMetadata
 from examples.broker.storage.wire_batch import keys_and_values
 
 # Bytes that are read at a time.
@@ -41,7 +40,7 @@ class GroupLogDigest:
 
     def read_on(self, partition: Partition) -> Iterator[None]:
         """Read what was committed since, one record at each step."""
-        for batch in self._batches(self.next_offset, partition.local.high_watermark_metadata):
+        for batch in self._batches(self.next_offset, partition.high_watermark):
             for key, value in _records(batch):
                 self._replace(key, value)
                 yield
@@ -55,7 +54,7 @@ class GroupLogDigest:
 
         Both are as of the first step: the digest may read on between two steps.
         """
-        rest = self._batches(self.next_offset, self._log.log_end_offset_metadata)
+        rest = self._batches(self.next_offset, self._log.log_end_offset)
         yield from list(self._latest.items())
         for batch in rest:
             yield from _records(batch)
@@ -68,7 +67,7 @@ class GroupLogDigest:
         replaced: set[bytes] = set()
         end = self.next_offset
         for piece in _pieces(list(self._latest.items())):
-            for batch in self._batches(end, self._log.log_end_offset_metadata):
+            for batch in self._batches(end, self._log.log_end_offset):
                 replaced.update(key for key, _ in _records(batch))
                 end = batch.next_offset
             yield [record for record in piece if record[0] not in replaced], end
@@ -83,10 +82,10 @@ class GroupLogDigest:
         elif before is not None:
             del self._latest[key]
 
-    def _batches(self, offset: int, end: LogOffsetMetadata) -> Iterator[RecordBatch]:
+    def _batches(self, offset: int, end: int) -> Iterator[RecordBatch]:
         # Between two steps, a follower may begin its log anew.
-        while offset < min(end.message_offset, self._log.log_end_offset) and self.is_of(self._log):
-            for batch in self._log.read(offset, _READ_AHEAD, end).batches:
+        while offset < min(end, self._log.log_end_offset) and self.is_of(self._log):
+            for batch in self._log.read(offset, _READ_AHEAD, end):
                 yield batch
                 offset = batch.next_offset
 

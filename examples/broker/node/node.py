@@ -1,7 +1,6 @@
 """One broker of the cluster, from its start until it stops or is killed."""
 
 import errno
-import logging
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -11,12 +10,10 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from examples.broker.address import address
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
-from examples.broker.errors import ApiError
-from examples.broker.group.config import GroupConfig
-from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.controller.settings import OFFSETS_TOPIC
+from examples.broker.group.coordinator import GroupConfig, GroupCoordinator
 from examples.broker.metadata import BrokerRegistration, MetadataImage
 from examples.broker.node.replica_fetchers import Assignment, ReplicaFetchers
 from examples.broker.node.replicated_group_log import ReplicatedGroupLog
@@ -25,14 +22,11 @@ from examples.broker.protocol.connection import ConnectionLimits
 from examples.broker.protocol.gate import Gate
 from examples.broker.protocol.server import Server
 from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.storage.disk import Disk
+from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
 from purgatory import PurgatoryStatistics
 
 STOP_GRACE: Final = 5.0
-
-logger = logging.getLogger(__name__)
-
 
 # A broker that listens at all addresses of its machine is reached there by other brokers.
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -48,7 +42,6 @@ class BrokerConfig:
 
     replica_lag_time_max: float = 30.0
     replica_fetch_wait_max: float = 0.5
-    replica_high_watermark_checkpoint_interval: float = 5.0
     broker_heartbeat_interval: float = 2.0
     log_retention_check_interval: float = 300.0
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
@@ -131,7 +124,6 @@ class Node:
                     self._follow_metadata,
                     self._send_heartbeats,
                     self._watch_isr,
-                    self._checkpoint_high_watermarks,
                     group_log.run,
                     self._delete_old_segments,
                 ):
@@ -139,7 +131,6 @@ class Node:
                 task_status.started(self.port)
                 await self._stop.wait()
                 self._hand_over()
-                self._disk.checkpoint()
                 background.cancel_scope.cancel()
             # The purgatories are closed, so every pending request has its answer. Here the server sends them.
             await self.server.stop(STOP_GRACE)
@@ -234,21 +225,13 @@ class Node:
         while True:
             await anyio.sleep(self._config.broker_heartbeat_interval)
             await self._gate.passed()
-            try:
-                self._controller.heartbeat(self.broker_id)
-            except ApiError as error:
-                logger.error("broker %d stays fenced: %s", self.broker_id, error)
+            self._controller.heartbeat(self.broker_id)
 
     async def _watch_isr(self) -> None:
         while True:
             await anyio.sleep(self._config.replica_lag_time_max / 2)
             await self._gate.passed()
             self.replicas.maybe_shrink_isr()
-
-    async def _checkpoint_high_watermarks(self) -> None:
-        while True:
-            await anyio.sleep(self._config.replica_high_watermark_checkpoint_interval)
-            self._disk.checkpoint()
 
     async def _delete_old_segments(self) -> None:
         while True:
@@ -275,10 +258,7 @@ class Node:
     def _hand_over(self) -> None:
         """Let other brokers lead before the answers are sent, so that clients turn to the right broker."""
         self._gate.open()
-        try:
-            self._controller.fence(self.broker_id)
-        except ApiError as error:
-            logger.error("broker %d stops while it leads: %s", self.broker_id, error)
+        self._controller.fence(self.broker_id)
         self._apply(self._controller.image)
         for index in list(self._coordinated):
             self._resign_from(index)

@@ -12,15 +12,13 @@ from kio.schema.list_offsets.v9.request import ListOffsetsPartition, ListOffsets
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
-from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.errors import ApiError
 from examples.broker.protocol.apis import FETCH, LIST_OFFSETS
 from examples.broker.protocol.client import PeerConnection
-from examples.broker.replication.fetch import Fetched, Fetches, FetchParams, PartitionFetched
-from examples.broker.replication.fetch_session import FetchSessionHandler
-from examples.broker.replication.follower_request import FollowerRequest
+from examples.broker.replication.follower_request import FetchSessionHandler, FollowerRequest
 from examples.broker.replication.replica_fetcher import LogOffsets
+from examples.broker.replication.requests import Fetched, Fetches, FetchParams, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
-from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
 from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition, by_topic
@@ -60,7 +58,7 @@ class RemoteLeader:
         )
         if response.error_code:
             # The follower opens a new connection, and with it a new session.
-            raise ConnectionAbortedError(f"{self!r} refused: {ErrorCode(response.error_code).name}")
+            raise ConnectionAbortedError(f"{self!r} refused: {response.error_code.name.upper()}")
         self._session.handle_response(response.session_id)
         return {
             TopicPartition(topic.topic, data.partition_index): _fetched(data)
@@ -90,7 +88,7 @@ class RemoteLeader:
         )
         answer = response.topics[0].partitions[0]
         if answer.error_code:
-            raise ApiError(ErrorCode(answer.error_code), f"offset {timestamp} of {topic_partition}")
+            raise ApiError(answer.error_code, f"offset {timestamp} of {topic_partition}")
         return answer.offset
 
 
@@ -126,9 +124,9 @@ def _fetched(data: PartitionData) -> PartitionFetched:
         return PartitionFetched(error.code)
     diverging = data.diverging_epoch
     return PartitionFetched(
-        ErrorCode(data.error_code),
+        data.error_code,
         data.high_watermark,
         data.log_start_offset,
-        FetchDataInfo(UNKNOWN_OFFSET_METADATA, batches, len(data.records or b"")),
+        batches,
         EpochEndOffset(diverging.epoch, diverging.end_offset) if diverging.epoch >= 0 else None,
     )

@@ -14,14 +14,13 @@ from kio.records.schema import Record as WireRecord
 from kio.records.writers import write_new_batch
 from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ErrorCode
-from examples.broker.group.group_loader import SLICE
-from examples.broker.group.group_log import Record
+from examples.broker.group.group_log import SLICE, Record
 from examples.broker.node.group_log_digest import GroupLogDigest
 from examples.broker.replication.partition import Partition
-from examples.broker.replication.produce import ALL_ACKS, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import ALL_ACKS, ProduceParams
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
@@ -116,7 +115,7 @@ class ReplicatedGroupLog:
         end = start
         for records, replaced_below in digest.records_in_use():
             end = replaced_below
-            if records and await self.append(index, records) is not ErrorCode.NONE:
+            if records and await self.append(index, records) is not ErrorCode.none:
                 return
             # What is appended in one leader epoch may be truncated in the next one.
             hosted = self._replicas.partitions.get(topic_partition)

@@ -7,28 +7,32 @@ from typing import Any
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.handlers.alter_configs import alter_configs, incremental_alter_configs
+from examples.broker.handlers.cluster_metadata import describe_cluster, describe_topic_partitions, metadata
 from examples.broker.handlers.configs import describe_configs
-from examples.broker.handlers.delete_records import delete_records
-from examples.broker.handlers.elections import elect_leaders
-from examples.broker.handlers.fetch import fetch
-from examples.broker.handlers.find_coordinator import find_coordinator
 from examples.broker.handlers.group_admin import delete_groups, describe_groups, list_groups
-from examples.broker.handlers.group_membership import heartbeat, join_group, leave_group, sync_group
+from examples.broker.handlers.group_membership import (
+    find_coordinator,
+    heartbeat,
+    join_group,
+    leave_group,
+    sync_group,
+)
 from examples.broker.handlers.group_offsets import offset_commit, offset_delete, offset_fetch
-from examples.broker.handlers.leader_epochs import offset_for_leader_epoch
-from examples.broker.handlers.list_offsets import list_offsets
-from examples.broker.handlers.log_dirs import describe_log_dirs
-from examples.broker.handlers.metadata import describe_cluster, metadata
-from examples.broker.handlers.partitions import create_partitions, list_partition_reassignments
-from examples.broker.handlers.produce import produce
-from examples.broker.handlers.producer_ids import init_producer_id
-from examples.broker.handlers.producers import describe_producers
-from examples.broker.handlers.topic_partitions import describe_topic_partitions
-from examples.broker.handlers.topics import create_topics, delete_topics
+from examples.broker.handlers.logs import describe_log_dirs, describe_producers
+from examples.broker.handlers.reads import fetch, list_offsets, offset_for_leader_epoch
+from examples.broker.handlers.topic_admin import (
+    create_partitions,
+    create_topics,
+    delete_topics,
+    elect_leaders,
+    list_partition_reassignments,
+)
+from examples.broker.handlers.writes import delete_records, init_producer_id, produce
 from examples.broker.node.coordinator_directory import OffsetsTopicDirectory
 from examples.broker.protocol import apis
 from examples.broker.protocol.apis import Api
 from examples.broker.protocol.connection import Handler
+from examples.broker.replication.fetch_sessions import FetchSessions
 from examples.broker.replication.replica_manager import ReplicaManager
 
 
@@ -37,7 +41,7 @@ def routes(replicas: ReplicaManager, groups: GroupCoordinator, admin: ClusterAdm
     directory = OffsetsTopicDirectory(admin, groups)
     handlers: Mapping[Api[Any, Any], Handler] = {
         apis.PRODUCE: partial(produce, replicas),
-        apis.FETCH: partial(fetch, replicas),
+        apis.FETCH: partial(fetch, FetchSessions(replicas)),
         apis.LIST_OFFSETS: partial(list_offsets, replicas),
         apis.DELETE_RECORDS: partial(delete_records, replicas),
         apis.OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch, replicas),

@@ -7,6 +7,7 @@ version with another structure than the newest needs a bridge in ``protocol/vers
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from kio.schema.alter_configs.v2 import AlterConfigsRequest, AlterConfigsResponse
@@ -49,8 +50,11 @@ from kio.schema.offset_fetch.v9 import OffsetFetchRequest, OffsetFetchResponse
 from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kio.schema.produce.v12 import ProduceRequest, ProduceResponse
 from kio.schema.sync_group.v5 import SyncGroupRequest, SyncGroupResponse
-from kio.static.primitive import i16
+from kio.static.primitive import i16, i32Timedelta
 from kio.static.protocol import Entity
+
+# The throttle time of every response, since there are no quotas.
+NO_THROTTLE: Final = i32Timedelta.parse(timedelta(0))
 
 
 class Payload(Entity, Protocol):

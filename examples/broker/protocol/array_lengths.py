@@ -14,7 +14,7 @@ from functools import cache
 from struct import Struct
 from typing import Any
 
-from examples.broker.protocol.schema import shape_of
+from examples.broker.protocol.conversion import shape_of
 
 # Takes the position of a value in a frame, and returns the position of the next value.
 Skip = Callable[[bytes, int], int]

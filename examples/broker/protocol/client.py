@@ -13,9 +13,9 @@ from anyio import (
 from anyio.abc import SocketStream
 
 from examples.broker.address import address
+from examples.broker.errors import ProtocolError
 from examples.broker.protocol.apis import Api, RequestT, ResponseT
 from examples.broker.protocol.codec import SMALLEST_RESPONSE, decode_response, encode_request
-from examples.broker.protocol.errors import MalformedResponse, ProtocolError
 from examples.broker.protocol.frames import FrameBuffer
 
 _RESPONSE_MAX_BYTES: Final = 100 * 1024 * 1024
@@ -69,7 +69,7 @@ class PeerConnection:
             await self._stream.send(encode_request(api, self._correlation_id, self._client_id, request))
             correlation_id, response = decode_response(api, await self._frame())
             if correlation_id != self._correlation_id:
-                raise MalformedResponse(
+                raise ProtocolError(
                     f"the request had correlation id {self._correlation_id}, the response {correlation_id}"
                 )
         except BaseException:

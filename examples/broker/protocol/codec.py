@@ -16,14 +16,9 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from examples.broker.errors import ProtocolError
 from examples.broker.protocol.apis import API_VERSIONS, APIS, Api, RequestT, ResponseT
 from examples.broker.protocol.array_lengths import array_length_check
-from examples.broker.protocol.errors import (
-    MalformedRequest,
-    MalformedResponse,
-    UnsupportedApi,
-    UnsupportedVersion,
-)
 from examples.broker.protocol.versions import downgrade, request_class, response_class, upgrade
 
 # The start of every request, in all versions: API key, version, correlation id.
@@ -59,19 +54,19 @@ def decode_request(frame: bytes, client_host: str) -> tuple[RequestContext, Any]
     0, is the list of the APIs that are served (KIP-511).
     """
     if len(frame) < SMALLEST_REQUEST:
-        raise MalformedRequest(f"a request of {len(frame)} bytes has no header")
+        raise ProtocolError(f"a request of {len(frame)} bytes has no header")
     key, version, correlation_id = _REQUEST_START.unpack_from(frame)
     api = APIS.get(key)
     if api is None:
-        raise UnsupportedApi(f"API key {key} v{version} is not served")
+        raise ProtocolError(f"API key {key} v{version} is not served")
     if not api.min_version <= version <= api.max_version:
         if api is API_VERSIONS:
             return RequestContext(api, 0, correlation_id, None, client_host), None
-        raise UnsupportedVersion(f"v{version} of {api!r} is not served")
+        raise ProtocolError(f"v{version} of {api!r} is not served")
     try:
         client_id, request = _request_reader(api, version)(frame)
     except _UNREADABLE as error:
-        raise MalformedRequest(f"{api.name} v{version} cannot be decoded: {error}") from error
+        raise ProtocolError(f"{api.name} v{version} cannot be decoded: {error}") from error
     return RequestContext(api, version, correlation_id, client_id, client_host), request
 
 
@@ -93,14 +88,14 @@ def encode_request(
 
 
 def decode_response(api: Api[RequestT, ResponseT], frame: bytes) -> tuple[int, ResponseT]:
-    """Return the correlation id and a response of the newest version. Raises MalformedResponse."""
+    """Return the correlation id and a response of the newest version. Raises ProtocolError."""
     try:
         header, header_size = entity_reader(response_class(api, api.max_version).__header_schema__)(frame, 0)
         response, size = entity_reader(api.response)(frame, header_size)
     except _UNREADABLE as error:
-        raise MalformedResponse(f"{api.name} v{api.max_version} cannot be decoded: {error}") from error
+        raise ProtocolError(f"{api.name} v{api.max_version} cannot be decoded: {error}") from error
     if excess := len(frame) - header_size - size:
-        raise MalformedResponse(f"{api.name} v{api.max_version} has {excess} bytes too many")
+        raise ProtocolError(f"{api.name} v{api.max_version} has {excess} bytes too many")
     return header.correlation_id, response
 
 

@@ -21,16 +21,15 @@ from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from examples.broker.address import address
+from examples.broker.errors import ProtocolError
 from examples.broker.protocol.codec import (
     SMALLEST_REQUEST,
     RequestContext,
     decode_request,
     encode_response,
 )
-from examples.broker.protocol.errors import PeerStalled, ProtocolError, UnsupportedApi
 from examples.broker.protocol.frames import FrameBuffer
-from examples.broker.protocol.gate import Gate
-from examples.broker.protocol.request_memory import ALWAYS_RECEIVED, RequestMemory
+from examples.broker.protocol.gate import ALWAYS_RECEIVED, Gate, RequestMemory
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +144,7 @@ class Connection:
             if not size:
                 self._take(len(frame))
             return frame
-        raise PeerStalled(f"a request did not arrive within {self._limits.request_read_timeout:g} s")
+        raise ProtocolError(f"a request did not arrive within {self._limits.request_read_timeout:g} s")
 
     async def _make_room(self, size: int, reading: CancelScope) -> None:
         """Take memory for the rest of a request. The client is not to blame for the time that it takes."""
@@ -172,7 +171,7 @@ class Connection:
         while True:
             left = longest if self._unanswered else self._idle_since + longest - current_time()
             if left <= 0:
-                raise PeerStalled(f"no request came for {longest:g} s")
+                raise ProtocolError(f"no request came for {longest:g} s")
             with move_on_after(left):
                 return await self._stream.receive()
 
@@ -200,7 +199,7 @@ class Connection:
         context, request = decode_request(frame, self._host)
         handler = self._routes.get(context.api.key)
         if handler is None:
-            raise UnsupportedApi(f"{context.api.name} is not served by this broker")
+            raise ProtocolError(f"{context.api.name} is not served by this broker")
         await self._gate.passed()
         if self._gate.delay:
             await sleep(self._gate.delay)
@@ -214,7 +213,7 @@ class Connection:
             with suppress(BrokenResourceError):
                 await self._stream.send(data)
             return
-        raise PeerStalled(
+        raise ProtocolError(
             f"the client did not read a response within {self._limits.connections_max_idle:g} s"
         )
 

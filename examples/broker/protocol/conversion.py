@@ -1,15 +1,44 @@
 """Conversion of a message between two versions of an API, field by field."""
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from datetime import timedelta
 from functools import cache
-from typing import Any
-
-from examples.broker.protocol.schema import shape_of
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
 
 # False comes before 0, since bool is a subclass of int.
 _ZEROES = (False, 0, "", b"", timedelta(0))
+
+
+@dataclass(frozen=True, slots=True)
+class FieldShape:
+    """A field's type without ``| None`` and ``tuple[..., ...]``, and whether the annotation has these."""
+
+    type: Any
+    is_array: bool
+    is_nullable: bool
+
+    @property
+    def is_entity(self) -> bool:
+        """Whether the type has fields of its own."""
+        return is_dataclass(self.type)
+
+
+def shape_of(field: Field[Any]) -> FieldShape:
+    """Return the shape of a field of kio's classes. Their annotations are types, not strings."""
+    annotation, is_nullable = _without_none(field.type)
+    if get_origin(annotation) is not tuple:
+        return FieldShape(annotation, False, is_nullable)
+    element, _ = get_args(annotation)
+    return FieldShape(element, True, is_nullable)
+
+
+def _without_none(annotation: Any) -> tuple[Any, bool]:
+    if get_origin(annotation) is not UnionType:
+        return annotation, False
+    (rest,) = (member for member in get_args(annotation) if member is not NoneType)
+    return rest, True
 
 
 @cache

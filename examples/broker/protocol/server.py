@@ -1,11 +1,12 @@
-"""The server of a broker: it accepts connections, serves them and closes them."""
+"""The server of a broker: it accepts connections, serves them and closes them, and says what it serves."""
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from functools import partial
 from socket import socket
-from typing import Final
+from typing import Any, Final
 
 from anyio import (
     TASK_STATUS_IGNORED,
@@ -18,10 +19,14 @@ from anyio import (
     sleep,
 )
 from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup, TaskStatus
+from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
+from kio.schema.api_versions.v4.response import ApiVersion
+from kio.static.primitive import i16
 
 from examples.broker.address import address
-from examples.broker.protocol.api_versions import api_versions
-from examples.broker.protocol.apis import API_VERSIONS, APIS
+from examples.broker.errors import ErrorCode
+from examples.broker.protocol.apis import API_VERSIONS, APIS, NO_THROTTLE, PRODUCE, Api
+from examples.broker.protocol.codec import RequestContext
 from examples.broker.protocol.connection import Connection, ConnectionLimits, Handler
 from examples.broker.protocol.gate import Gate
 
@@ -31,6 +36,14 @@ logger = logging.getLogger(__name__)
 _BACKLOG: Final = 4096
 # Seconds until the next try after accepting has failed, usually because there are no file descriptors left.
 _ACCEPT_BACKOFF: Final = 0.1
+# Lower than the versions that are served. Many versions of librdkafka compress only if the broker claims to
+# serve the first version of Produce, although they do not use it (KAFKA-18659, librdkafka#4956).
+ADVERTISED_MIN_VERSIONS: Final = {PRODUCE.key: 0}
+
+NAMES_SOFTWARE: Final = 3
+"""From this version of ApiVersions on, clients give their name and version."""
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
 class Server:
@@ -154,3 +167,33 @@ class Server:
             await connection.serve()
         finally:
             self._connections.remove(connection)
+
+
+async def api_versions(
+    served: Iterable[Api[Any, Any]], context: RequestContext, request: ApiVersionsRequest | None
+) -> ApiVersionsResponse:
+    """Return the APIs that are served.
+
+    The error is UNSUPPORTED_VERSION for an unknown version (None), and INVALID_REQUEST, without APIs, for a
+    client whose name or version is none (KIP-511).
+    """
+    error = ErrorCode.none
+    if request is None:
+        error = ErrorCode.unsupported_version
+    elif context.version >= NAMES_SOFTWARE and not (
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        error, served = ErrorCode.invalid_request, ()
+    return ApiVersionsResponse(
+        error_code=error,
+        api_keys=tuple(
+            ApiVersion(
+                api_key=i16(api.key),
+                min_version=i16(ADVERTISED_MIN_VERSIONS.get(api.key, api.min_version)),
+                max_version=i16(api.max_version),
+            )
+            for api in served
+        ),
+        throttle_time=NO_THROTTLE,
+    )

@@ -16,7 +16,6 @@ import kio.schema.leave_group.v2 as leave_group_v2
 import kio.schema.metadata.v0 as metadata_v0
 import kio.schema.offset_fetch.v7 as offset_fetch_v7
 from kio.index import load_request_schema, load_response_schema
-from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v6 import FindCoordinatorRequest, FindCoordinatorResponse
 from kio.schema.join_group.v9 import JoinGroupRequest
 from kio.schema.leave_group.v5 import LeaveGroupRequest, LeaveGroupResponse
@@ -29,6 +28,7 @@ from kio.schema.offset_fetch.v9.request import OffsetFetchRequestGroup, OffsetFe
 from kio.schema.offset_fetch.v9.response import OffsetFetchResponseTopics
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from examples.broker.errors import ErrorCode
 from examples.broker.protocol.apis import (
     FIND_COORDINATOR,
     JOIN_GROUP,

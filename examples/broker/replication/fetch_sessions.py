@@ -1,29 +1,130 @@
-"""The fetch sessions of a broker's readers, and which of them a change of a partition concerns."""
+"""Fetch sessions (KIP-227), a layer over ``fetch``: a fetch costs as much as there is to tell.
 
+In a session, a request has the partitions whose fetch offset changed, and a response those with something
+new. Kafka's broker reads all partitions of the session for each response. This one reads those that may have
+something to tell, so that idle partitions cost nothing.
+"""
+
+import asyncio
 import secrets
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Final
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch import Fetches
-from examples.broker.replication.fetch_session import FetchSession
+from examples.broker.replication.follower_request import FIRST_EPOCH, epoch_after
 from examples.broker.replication.partition import Partition
+from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import Fetched, Fetches, FetchParams
 from examples.broker.topic_partition import TopicPartition
+from examples.broker.waits.fetch import park_fetch
 
 # Kafka's max.incremental.fetch.session.cache.slots, and min.incremental.fetch.session.eviction.ms in seconds.
 MAX_SESSIONS: Final = 1000
 EVICTION: Final = 120.0
 
 
+class FetchSession:
+    """The partitions of one reader, and the last watermarks sent for each. ``epoch`` counts the requests.
+
+    A partition leaves ``unread`` when its reader knows all of it (``set_aside``), and comes back when it is
+    about to change (``partition_changing``) or when the reader asks for something else (``update``). So a
+    read of any other partition would return nothing. ``unread`` is in the order in which to read.
+    """
+
+    def __init__(self, session_id: int, replica_id: int, partitions: Fetches, now: float) -> None:
+        self.session_id = session_id
+        self.replica_id = replica_id
+        self.epoch = FIRST_EPOCH
+        self.partitions = dict(partitions)
+        self.unread = dict(partitions)
+        self.last_used = now
+        self._sent_watermarks: dict[TopicPartition, tuple[int, int]] = {}
+
+    def __repr__(self) -> str:
+        return (
+            f"<FetchSession {self.session_id} epoch={self.epoch} of {len(self.partitions)} partitions,"
+            f" {len(self.unread)} unread>"
+        )
+
+    @property
+    def from_follower(self) -> bool:
+        return self.replica_id >= 0
+
+    def check_epoch(self, epoch: int) -> None:
+        """Raise ApiError INVALID_FETCH_SESSION_EPOCH unless this is the epoch of the latest request."""
+        if epoch != self.epoch:
+            raise ApiError(
+                ErrorCode.invalid_fetch_session_epoch, f"{self!r} is past the request of epoch {epoch}"
+            )
+
+    def update(self, epoch: int, changed: Fetches, forgotten: Collection[TopicPartition]) -> None:
+        """Apply the next request. Raises ApiError INVALID_FETCH_SESSION_EPOCH when its epoch is not next."""
+        expected = epoch_after(self.epoch)
+        if epoch != expected:
+            raise ApiError(
+                ErrorCode.invalid_fetch_session_epoch, f"{self!r} expects epoch {expected}, not {epoch}"
+            )
+        self.epoch = epoch
+        for topic_partition in forgotten:
+            self.partitions.pop(topic_partition, None)
+            self.unread.pop(topic_partition, None)
+            self._sent_watermarks.pop(topic_partition, None)
+        self.partitions.update(changed)
+        self.unread.update(changed)
+
+    def incremental_response(self, response: Fetched) -> Fetched:
+        """Return the partitions with records, with an error, or with watermarks that moved.
+
+        A partition with records moves to the end of the session's order (KIP-74). The first partition of a
+        fetch always gets one batch; without the move, a busy first partition would keep a large batch of
+        another one from ever being sent.
+        """
+        incremental: Fetched = {}
+        for topic_partition, fetched in response.items():
+            watermarks = (fetched.high_watermark, fetched.log_start_offset)
+            has_news = fetched.batches or fetched.is_error_or_divergence
+            if has_news or self._sent_watermarks.get(topic_partition) != watermarks:
+                incremental[topic_partition] = fetched
+                self._sent_watermarks[topic_partition] = watermarks
+            if fetched.batches and topic_partition in self.unread:
+                self.unread[topic_partition] = self.unread.pop(topic_partition)
+        return incremental
+
+    def set_aside(self, partition: Partition) -> None:
+        """Do not read a partition until it changes, if its reader knows all that there is."""
+        topic_partition = partition.topic_partition
+        known = (partition.high_watermark, partition.log.log_start_offset)
+        wanted = self.unread.get(topic_partition)
+        if (
+            wanted is not None
+            and self._sent_watermarks.get(topic_partition) == known
+            and partition.has_nothing_new_for(self.replica_id, wanted)
+        ):
+            del self.unread[topic_partition]
+
+    def partition_changing(self, partition: Partition) -> None:
+        """Read a partition of this session again, since it is about to change.
+
+        If it was set aside, the follower's fetches count for it up to the latest one.
+        """
+        topic_partition = partition.topic_partition
+        if topic_partition not in self.unread:
+            self.unread[topic_partition] = self.partitions[topic_partition]
+            partition.record_idle_fetches(self.replica_id, self.last_used)
+
+
 class FetchSessions:
-    """One session for each follower, and the sessions of consumers (Kafka's FetchSessionCache).
+    """One session for each follower of a broker, and the sessions of consumers (Kafka's FetchSessionCache).
 
     There are at most ``MAX_SESSIONS``. When there are as many, a follower takes the place of the session that
     was not used for the longest time. A consumer does so only when that was not used for ``EVICTION``
     seconds; otherwise it gets none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self.replicas = replicas
+        replicas.partitions.changing = self._partition_changing
         # The least recently used one comes first.
         self._by_id: dict[int, FetchSession] = {}
         self._of_follower: dict[int, FetchSession] = {}
@@ -32,14 +133,33 @@ class FetchSessions:
     def __repr__(self) -> str:
         return f"<FetchSessions: {len(self._by_id)}, {len(self._of_follower)} of them of followers>"
 
-    def open(self, replica_id: int, partitions: Fetches, now: float) -> FetchSession | None:
+    async def fetch(self, params: FetchParams, session: FetchSession) -> Fetched:
+        """As ``ReplicaManager.fetch``, for all partitions of a session; return those with something new.
+
+        Raises ApiError INVALID_FETCH_SESSION_EPOCH when the session's next request came meanwhile.
+        """
+        epoch = session.epoch
+        response = self.replicas.read(params, session.unread)
+        if session.partitions and not params.are_met_by(response):
+            delayed = self.replicas.delayed_fetch(params, session.unread)
+            response = await park_fetch(self.replicas.fetch_purgatory, delayed, [session])
+        session.check_epoch(epoch)
+        incremental = session.incremental_response(response)
+        for topic_partition, fetched in response.items():
+            if not (fetched.batches or fetched.is_error_or_divergence):
+                # What the partition is by now, and not what was read, decides whether to read it again.
+                with suppress(ApiError):
+                    session.set_aside(self.replicas.partitions.leader(topic_partition))
+        return incremental
+
+    def open(self, replica_id: int, partitions: Fetches) -> FetchSession | None:
         """Return a new session; None without a place for it. A follower's replaces its previous one."""
-        session = FetchSession(self._new_id(), replica_id, partitions, now)
+        session = FetchSession(self._new_id(), replica_id, partitions, _now())
         if replica_id in self._of_follower:
             self._close(self._of_follower[replica_id])
         if len(self._by_id) == MAX_SESSIONS:
             oldest = next(iter(self._by_id.values()))
-            if not session.from_follower and now - oldest.last_used < EVICTION:
+            if not session.from_follower and session.last_used - oldest.last_used < EVICTION:
                 return None
             self._close(oldest)
         self._by_id[session.session_id] = session
@@ -55,7 +175,6 @@ class FetchSessions:
         epoch: int,
         changed: Fetches,
         forgotten: Collection[TopicPartition],
-        now: float,
     ) -> FetchSession:
         """Return a session, updated by its next request.
 
@@ -65,11 +184,11 @@ class FetchSessions:
         session = self._find(replica_id, session_id)
         if session is None:
             raise ApiError(
-                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                ErrorCode.fetch_session_id_not_found,
                 f"reader {replica_id} has no session {session_id} on this broker; open a new one",
             )
         session.update(epoch, changed, forgotten)
-        session.last_used = now
+        session.last_used = _now()
         self._by_id[session_id] = self._by_id.pop(session_id)
         self._add_reader(session, changed)
         self._remove_reader(session, forgotten)
@@ -85,10 +204,15 @@ class FetchSessions:
         """Return the sessions with that partition."""
         return list(self._readers.get(topic_partition, ()))
 
-    def partition_changing(self, partition: Partition) -> None:
-        """Let the sessions with that partition read it again."""
+    def _partition_changing(self, partition: Partition) -> None:
+        """Let the sessions with that partition read it again.
+
+        The change comes next. So the fetches that wait are checked in the event loop's next turn, once for
+        all the changes of this turn.
+        """
         for session in self._readers.get(partition.topic_partition, ()):
             session.partition_changing(partition)
+            self.replicas.fetch_purgatory.check_and_complete_threadsafe(session)
 
     def _find(self, replica_id: int, session_id: int) -> FetchSession | None:
         session = self._by_id.get(session_id)
@@ -117,3 +241,7 @@ class FetchSessions:
             readers.pop(session, None)
             if not readers:
                 self._readers.pop(topic_partition, None)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

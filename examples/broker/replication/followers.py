@@ -4,10 +4,73 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
-from examples.broker.replication.follower_state import FollowerState
-from examples.broker.storage.segment import LogOffsetMetadata
+from examples.broker.metadata import PartitionState
+from examples.broker.topic_partition import TopicPartition
 
 REPLICA_LAG_TIME_MAX: Final = 30.0
+
+AlterPartition = Callable[[TopicPartition, PartitionState], PartitionState]
+"""Asks the controller for the wanted in-sync replicas; returns the new state (KIP-497).
+
+The second argument is the wanted state, with the epochs that the leader knows. Raises ApiError when the
+controller refuses.
+"""
+
+
+def accept_any_isr(topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
+    """Accept every change of the in-sync replicas, for use without a controller."""
+    return wanted.with_in_sync(wanted.in_sync)
+
+
+class FollowerState:
+    """A follower's offsets, and the last time at which it was caught up (kafka.cluster.Replica).
+
+    The offsets are -1 until the follower fetches in the current leader epoch: what it reported to an earlier
+    leader does not count.
+    """
+
+    __slots__ = (
+        "_last_fetch_leader_log_end_offset",
+        "_last_fetch_time",
+        "last_caught_up_time",
+        "log_end_offset",
+        "log_start_offset",
+        "replica_id",
+    )
+
+    def __init__(self, replica_id: int, last_caught_up_time: float) -> None:
+        self.replica_id = replica_id
+        self.log_end_offset = -1
+        self.log_start_offset = -1
+        self.last_caught_up_time = last_caught_up_time
+        self._last_fetch_time = -math.inf
+        self._last_fetch_leader_log_end_offset = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"<FollowerState of replica {self.replica_id} end={self.log_end_offset} "
+            f"caught up at {self.last_caught_up_time}>"
+        )
+
+    def update_fetch_state(
+        self, fetch_offset: int, log_start_offset: int, leader_log_end_offset: int, now: float
+    ) -> None:
+        """Record a fetch: the follower has stored all records below ``fetch_offset``.
+
+        Under steady appends a follower is always a little behind. So a fetch that reaches the leader's end at
+        the time of the previous fetch counts as caught up at that time (KAFKA-4485).
+        """
+        if fetch_offset >= leader_log_end_offset:
+            self.last_caught_up_time = max(self.last_caught_up_time, now)
+        elif fetch_offset >= self._last_fetch_leader_log_end_offset:
+            self.last_caught_up_time = max(self.last_caught_up_time, self._last_fetch_time)
+        self.log_end_offset = fetch_offset
+        self.log_start_offset = log_start_offset
+        self._last_fetch_leader_log_end_offset = leader_log_end_offset
+        self._last_fetch_time = now
+
+    def is_caught_up(self, leader_log_end_offset: int, now: float, max_lag: float) -> bool:
+        return self.log_end_offset == leader_log_end_offset or now - self.last_caught_up_time <= max_lag
 
 
 class WatermarksMoved(NamedTuple):
@@ -74,23 +137,20 @@ class Followers:
             if not replica.is_caught_up(leader_end, now, self._replica_lag_time_max)
         }
 
-    def high_watermark(
-        self, leader_end: LogOffsetMetadata, in_sync: Collection[int], now: float
-    ) -> LogOffsetMetadata:
+    def high_watermark(self, leader_end: int, in_sync: Collection[int], now: float) -> int:
         """Return the lowest log end offset of the replicas that are in sync or about to be.
 
         A live follower that is caught up is about to be in sync. The high watermark waits for it, so that a
         returning follower can join: otherwise the watermark would stay ahead of the follower for as long as
         the leader is alone in the in-sync replicas and its log grows.
         """
-        lowest = leader_end
-        for replica_id, replica in self._replicas.items():
-            if replica.log_end_offset < lowest.message_offset and (
-                replica_id in in_sync
-                or (
-                    self._is_alive(replica_id)
-                    and replica.is_caught_up(leader_end.message_offset, now, self._replica_lag_time_max)
-                )
-            ):
-                lowest = replica.log_end_offset_metadata
-        return lowest
+        ends = (
+            replica.log_end_offset
+            for replica_id, replica in self._replicas.items()
+            if replica_id in in_sync
+            or (
+                self._is_alive(replica_id)
+                and replica.is_caught_up(leader_end, now, self._replica_lag_time_max)
+            )
+        )
+        return min([leader_end, *ends])

@@ -1,23 +1,25 @@
 """The partitions that a broker has replicas of, and the reads from them. Nothing in this module waits."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, TopicImage
-from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
-from examples.broker.replication.fetch import (
+from examples.broker.replication.followers import (
+    REPLICA_LAG_TIME_MAX,
+    AlterPartition,
+    accept_any_isr,
+)
+from examples.broker.replication.partition import Partition
+from examples.broker.replication.requests import (
     Fetched,
     Fetches,
     FetchParams,
     PartitionFetch,
     PartitionFetched,
 )
-from examples.broker.replication.fetch_sessions import FetchSessions
-from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX
-from examples.broker.replication.partition import Partition
-from examples.broker.storage.disk import Disk
 from examples.broker.storage.leader_epochs import NO_EPOCH
+from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
 
 
@@ -26,8 +28,8 @@ class HostedPartitions:
 
     These are ReplicaManager.allPartitions and readFromLog in Kafka. ``disk`` outlives a broker: after a
     restart, the partitions continue with the logs they find there. ``is_alive`` says which brokers a deletion
-    has to wait for. ``alter_partition`` calls the controller. ``fetch_sessions`` notice each change of a
-    partition.
+    has to wait for. ``alter_partition`` calls the controller. ``changing`` is called before each change of a
+    partition that a fetch can notice.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class HostedPartitions:
         self._alter_partition = alter_partition
         self._is_alive = is_alive
         self._partitions: dict[TopicPartition, Partition] = {}
-        self.fetch_sessions = FetchSessions()
+        self.changing: Callable[[Partition], None] = lambda partition: None
         self.images_applied = 0
         self._image = MetadataImage()
 
@@ -56,10 +58,7 @@ class HostedPartitions:
         )
 
     def apply(self, image: MetadataImage, changed: Iterable[TopicPartition], now: float) -> None:
-        """Lead, follow or delete the ``changed`` partitions, as the image says.
-
-        Raises OSError or ApiError KAFKA_STORAGE_ERROR when the files on the disk cannot be read or deleted.
-        """
+        """Lead, follow or delete the ``changed`` partitions, as the image says."""
         if not self._partitions:
             # No change names the topics that were deleted while this broker was down.
             self._disk.retain({topic.topic_id for topic in image.topics.values()})
@@ -76,11 +75,6 @@ class HostedPartitions:
                 partition.make_leader(state, now)
             else:
                 partition.make_follower(state)
-
-    @property
-    def log_dir(self) -> Path | None:
-        """The directory of the replicas; None if they are in memory."""
-        return self._disk.directory
 
     def hosted(self) -> Iterator[Partition]:
         """Return the partitions that this broker has a replica of."""
@@ -103,11 +97,18 @@ class HostedPartitions:
         if partition is None:
             exists = self._image.partition(topic_partition) is not None
             raise ApiError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                ErrorCode.not_leader_or_follower if exists else ErrorCode.unknown_topic_or_partition,
                 f"broker {self.broker_id} has no replica of {topic_partition}",
             )
         partition.check_leader(current_leader_epoch)
         return partition
+
+    def acknowledged(self, topic_partition: TopicPartition, required_offset: int) -> ErrorCode | None:
+        """Return the answer to an append with acks=all up to an offset; None while it must wait."""
+        try:
+            return self.leader(topic_partition).check_enough_replicas_reach_offset(required_offset)
+        except ApiError as lost_leadership:
+            return lost_leadership.code
 
     def low_watermark(self, topic_partition: TopicPartition) -> int:
         """Return the low watermark of a partition that this broker leads.
@@ -115,6 +116,17 @@ class HostedPartitions:
         Raises ApiError as ``leader`` does.
         """
         return self.leader(topic_partition).low_watermark
+
+    def readable_bytes(self, params: FetchParams, request: Fetches) -> float:
+        """Return how many bytes ``read`` would find; infinite when one of the partitions has an error."""
+        found = 0
+        for topic_partition, wanted in request.items():
+            try:
+                partition = self.leader(topic_partition, wanted.current_leader_epoch)
+                found += partition.readable_bytes(wanted, from_follower=params.from_follower)
+            except ApiError:
+                return math.inf
+        return found
 
     def read(self, params: FetchParams, request: Fetches) -> Fetched:
         """Read the partitions in the order of the request.
@@ -126,7 +138,7 @@ class HostedPartitions:
         for topic_partition, wanted in request.items():
             fetched = self._read_partition(params, topic_partition, wanted, bytes_left, min_one_batch)
             if fetched.batches:
-                bytes_left = max(0, bytes_left - fetched.info.size_in_bytes)
+                bytes_left = max(0, bytes_left - fetched.size_in_bytes)
                 min_one_batch = False
             response[topic_partition] = fetched
         return response
@@ -144,7 +156,7 @@ class HostedPartitions:
                 replica_lag_time_max=self.replica_lag_time_max,
                 alter_partition=self._alter_partition,
                 is_alive=self._is_alive,
-                changing=self.fetch_sessions.partition_changing,
+                changing=lambda partition: self.changing(partition),
             )
         partition.configure(topic.config)
         return partition
@@ -152,7 +164,7 @@ class HostedPartitions:
     def _drop(self, topic_partition: TopicPartition) -> None:
         partition = self._partitions.pop(topic_partition, None)
         if partition is not None:
-            self.fetch_sessions.partition_changing(partition)
+            self.changing(partition)
 
     def _read_partition(
         self,

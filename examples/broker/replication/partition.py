@@ -6,14 +6,17 @@ from typing import Final
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import LOG_APPEND_TIME, NO_LEADER, PartitionState, TopicConfig
-from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
-from examples.broker.replication.delete_records import HIGH_WATERMARK
-from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
-from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX, Followers, WatermarksMoved
+from examples.broker.replication.followers import (
+    REPLICA_LAG_TIME_MAX,
+    AlterPartition,
+    Followers,
+    WatermarksMoved,
+    accept_any_isr,
+)
+from examples.broker.replication.requests import HIGH_WATERMARK, PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import NO_EPOCH, UNKNOWN_EPOCH_END
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.replica import Replica
-from examples.broker.storage.segment import LogOffsetMetadata
 from examples.broker.storage.timestamps import LATEST_TIMESTAMP, NO_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
 
@@ -140,11 +143,11 @@ class Partition:
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             fenced = current_leader_epoch < self.leader_epoch
             raise ApiError(
-                ErrorCode.FENCED_LEADER_EPOCH if fenced else ErrorCode.UNKNOWN_LEADER_EPOCH,
+                ErrorCode.fenced_leader_epoch if fenced else ErrorCode.unknown_leader_epoch,
                 f"leader epoch {current_leader_epoch} is not the one of {self!r}; fetch the metadata again",
             )
         if not self.is_leader:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self!r}")
+            raise ApiError(ErrorCode.not_leader_or_follower, f"this broker does not lead {self!r}")
 
     def follows(self, leader_epoch: int) -> bool:
         """Whether this broker still follows the leader of that epoch, so that its answers are valid."""
@@ -152,9 +155,17 @@ class Partition:
 
     # Reading
 
-    def end_offset_metadata(self, *, from_follower: bool) -> LogOffsetMetadata:
+    def readable_end(self, *, from_follower: bool) -> int:
         """Return where a follower (at the log end offset) or a consumer (at the high watermark) must stop."""
-        return self.log.log_end_offset_metadata if from_follower else self.local.high_watermark_metadata
+        return self.log.log_end_offset if from_follower else self.high_watermark
+
+    def readable_bytes(self, wanted: PartitionFetch, *, from_follower: bool) -> int:
+        """Return how many bytes a read would find, up to the wanted ``max_bytes``, without a read.
+
+        Raises ApiError OFFSET_OUT_OF_RANGE outside the log.
+        """
+        end = self.readable_end(from_follower=from_follower)
+        return max(0, min(self.log.bytes_between(wanted.fetch_offset, end), wanted.max_bytes))
 
     def read(
         self, wanted: PartitionFetch, max_bytes: int, *, from_follower: bool, min_one_batch: bool
@@ -168,14 +179,14 @@ class Partition:
             end = self.log.end_offset_for_epoch(wanted.last_fetched_epoch)
             if end == UNKNOWN_EPOCH_END:
                 raise ApiError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    ErrorCode.offset_out_of_range,
                     f"{self!r} does not know leader epoch {wanted.last_fetched_epoch}",
                 )
             if end.epoch < wanted.last_fetched_epoch or end.end_offset < wanted.fetch_offset:
-                return PartitionFetched(ErrorCode.NONE, mark, start, diverging_epoch=end)
-        bound = self.end_offset_metadata(from_follower=from_follower)
-        info = self.log.read(wanted.fetch_offset, max_bytes, bound, min_one_batch=min_one_batch)
-        return PartitionFetched(ErrorCode.NONE, mark, start, info)
+                return PartitionFetched(ErrorCode.none, mark, start, diverging_epoch=end)
+        bound = self.readable_end(from_follower=from_follower)
+        batches = self.log.read(wanted.fetch_offset, max_bytes, bound, min_one_batch=min_one_batch)
+        return PartitionFetched(ErrorCode.none, mark, start, batches)
 
     def has_nothing_new_for(self, replica_id: int, wanted: PartitionFetch) -> bool:
         """Whether a reader at the wanted offset learns nothing and changes nothing until this one changes.
@@ -194,7 +205,7 @@ class Partition:
         watermark of a new leader may still be lower than what was committed under the previous leader, and
         the answer could therefore go back (KIP-207).
         """
-        readable = self.end_offset_metadata(from_follower=from_follower).message_offset
+        readable = self.readable_end(from_follower=from_follower)
         if timestamp == LATEST_TIMESTAMP:
             latest = TimestampAndOffset(NO_TIMESTAMP, readable, self.leader_epoch)
         else:
@@ -204,7 +215,7 @@ class Partition:
             latest = None
         if not from_follower and self._leader_epoch_start_offset > self.high_watermark:
             raise ApiError(
-                ErrorCode.OFFSET_NOT_AVAILABLE,
+                ErrorCode.offset_not_available,
                 f"the new leader of {self!r} does not know the high watermark yet; retry",
             )
         return latest
@@ -215,17 +226,16 @@ class Partition:
         """Append a batch to the leader's log.
 
         Raises ApiError, with nothing appended: NOT_ENOUGH_REPLICAS with acks=all and fewer in-sync replicas
-        than ``min_insync_replicas``, MESSAGE_TOO_LARGE, an error of ``ProducerState.check``, or
-        KAFKA_STORAGE_ERROR.
+        than ``min_insync_replicas``, MESSAGE_TOO_LARGE, or an error of ``ProducerState.check``.
         """
         if acks_all and self._is_under_min_isr():
             raise ApiError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
+                ErrorCode.not_enough_replicas,
                 f"acks=all needs {self._config.min_insync_replicas} in-sync replicas of {self!r}",
             )
         if batch.size_in_bytes > self._config.max_message_bytes:
             raise ApiError(
-                ErrorCode.MESSAGE_TOO_LARGE,
+                ErrorCode.message_too_large,
                 f"{batch.size_in_bytes} bytes, but max.message.bytes is {self._config.max_message_bytes}",
             )
         self._changing(self)
@@ -235,7 +245,7 @@ class Partition:
         )
 
     def update_follower_fetch_state(
-        self, replica_id: int, fetch_offset: LogOffsetMetadata, now: float, log_start_offset: int = -1
+        self, replica_id: int, fetch_offset: int, now: float, log_start_offset: int = -1
     ) -> WatermarksMoved:
         """Record how far a follower is, as its fetch shows; return which watermarks may have moved.
 
@@ -246,7 +256,7 @@ class Partition:
         replica = self._followers.get(replica_id)
         if replica is None:
             raise ApiError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {replica_id} has no replica of {self!r}"
+                ErrorCode.not_leader_or_follower, f"broker {replica_id} has no replica of {self!r}"
             )
         previous_end, previous_start = replica.log_end_offset, replica.log_start_offset
         replica.update_fetch_state(fetch_offset, log_start_offset, self.log.log_end_offset, now)
@@ -263,7 +273,7 @@ class Partition:
         replica = self._followers.get(replica_id)
         if replica is not None:
             replica.update_fetch_state(
-                replica.log_end_offset_metadata, replica.log_start_offset, self.log.log_end_offset, latest
+                replica.log_end_offset, replica.log_start_offset, self.log.log_end_offset, latest
             )
 
     def maybe_shrink_isr(self, now: float) -> bool:
@@ -288,22 +298,18 @@ class Partition:
         """
         if self._is_under_min_isr():
             return False
-        mark = self._followers.high_watermark(self.log.log_end_offset_metadata, self.state.in_sync, now)
-        current = self.local.high_watermark_metadata
-        # The same offset in a newer segment counts as a move, so that the bytes after it can be counted.
-        if mark.message_offset > current.message_offset or (
-            mark.message_offset == current.message_offset and current.on_older_segment(mark)
-        ):
-            self._changing(self)
-            self.local.move_high_watermark(mark)
-            return True
-        return False
+        mark = self._followers.high_watermark(self.log.log_end_offset, self.state.in_sync, now)
+        if mark <= self.high_watermark:
+            return False
+        self._changing(self)
+        self.local.high_watermark = mark
+        return True
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
         """Return the answer to an append with acks=all up to ``required_offset``; None while it must wait."""
         if self.high_watermark < required_offset:
             return None
-        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self._is_under_min_isr() else ErrorCode.NONE
+        return ErrorCode.not_enough_replicas_after_append if self._is_under_min_isr() else ErrorCode.none
 
     def delete_records(self, before_offset: int) -> int:
         """Delete the records below ``before_offset``, or all committed ones; return the new log start offset.
@@ -313,7 +319,7 @@ class Partition:
         offset = self.high_watermark if before_offset == HIGH_WATERMARK else before_offset
         if not 0 <= offset <= self.high_watermark:
             raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
+                ErrorCode.offset_out_of_range,
                 f"offset {offset} is above the high watermark of {self!r}, or negative",
             )
         self._changing(self)
@@ -324,7 +330,7 @@ class Partition:
         """Delete the segments that the topic's retention does not cover; return whether there were any.
 
         ``wall_time`` is in milliseconds since the epoch. The followers learn the new log start offset from
-        their fetches. What is not committed is kept. Raises ApiError KAFKA_STORAGE_ERROR.
+        their fetches. What is not committed is kept.
         """
         start = self.log.retained_from(
             self.high_watermark,

@@ -8,10 +8,10 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch, PartitionFetched
 from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.partition import Partition
+from examples.broker.replication.requests import Fetched, FetchParams, PartitionFetch, PartitionFetched
 from examples.broker.topic_partition import TopicPartition
 
 # Kafka's replica.fetch.response.max.bytes.
@@ -125,11 +125,11 @@ class ReplicaFetcher:
         partition = self._still_following(topic_partition, requested)
         if partition is None:
             return
-        if fetched.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+        if fetched.error is ErrorCode.offset_out_of_range:
             offsets = await self._leader.offsets(topic_partition, requested.current_leader_epoch)
             if self._still_following(topic_partition, requested) is partition:
                 partition.local.return_to_range(offsets.start, offsets.end)
-        elif fetched.error is not ErrorCode.NONE:
+        elif fetched.error is not ErrorCode.none:
             raise ApiError(fetched.error, f"following {partition!r}")
         elif fetched.diverging_epoch is not None:
             partition.local.truncate_to_divergence(fetched.diverging_epoch)

@@ -1,46 +1,48 @@
 """Appends, fetches and deletions on one broker, and the three purgatories in which they wait."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Self
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage
-from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
-from examples.broker.replication.delayed_delete_records import DelayedDeleteRecords
-from examples.broker.replication.delayed_fetch import DelayedFetch
-from examples.broker.replication.delayed_produce import DelayedProduce, PendingAcks
-from examples.broker.replication.delete_records import (
-    Deleted,
-    Deletions,
-    PartitionDeleted,
-)
-from examples.broker.replication.fetch import (
-    CONSUMER,
-    Fetched,
-    Fetches,
-    FetchParams,
-    PartitionFetched,
-)
-from examples.broker.replication.fetch_session import FetchSession
-from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX
+from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX, AlterPartition, accept_any_isr
 from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.produce import (
+from examples.broker.replication.replica_fetcher import LogOffsets
+from examples.broker.replication.requests import (
     ALL_ACKS,
     LEADER_ACK,
     NO_ACKS,
     Batches,
-    PartitionProduced,
-    Produced,
+    Deletions,
+    Fetched,
+    Fetches,
+    FetchParams,
+    PartitionFetched,
     ProduceParams,
 )
-from examples.broker.replication.replica_fetcher import LogOffsets
-from examples.broker.storage.disk import Disk
-from examples.broker.storage.leader_epochs import NO_EPOCH, EpochEndOffset
-from examples.broker.storage.timestamps import NO_TIMESTAMP, TimestampAndOffset, wall_time_ms
+from examples.broker.storage.replica import Disk
+from examples.broker.storage.timestamps import NO_TIMESTAMP, wall_time_ms
 from examples.broker.topic_partition import TopicPartition
-from purgatory import Purgatory, PurgatoryError, PurgatoryStatistics
+from examples.broker.waits.delete_records import (
+    DelayedDeleteRecords,
+    Deleted,
+    PartitionDeleted,
+    check_deletions,
+    park_deletion,
+)
+from examples.broker.waits.fetch import DelayedFetch, check_fetches, park_fetch
+from examples.broker.waits.produce import (
+    DelayedProduce,
+    PartitionProduced,
+    PendingAcks,
+    Produced,
+    check_produces,
+    park_produce,
+)
+from purgatory import Purgatory, PurgatoryStatistics
 from purgatory.observer import Observer
 
 
@@ -49,8 +51,7 @@ class ReplicaManager:
 
     An append moves the log end offset and completes followers' fetches. A follower's next fetch reports its
     own log end offset, which moves the high watermark and completes produces and consumers' fetches. It also
-    reports its log start offset, which completes deletions. An operation that a purgatory refuses, because
-    it is full or closed, is answered as if it had timed out.
+    reports its log start offset, which completes deletions.
     """
 
     def __init__(
@@ -62,7 +63,6 @@ class ReplicaManager:
         delete_records: Purgatory,
     ) -> None:
         self.partitions = partitions
-        self.fetch_sessions = partitions.fetch_sessions
         self.produce_purgatory = produce
         self.fetch_purgatory = fetch
         self.delete_records_purgatory = delete_records
@@ -118,7 +118,7 @@ class ReplicaManager:
             if partition.maybe_increment_high_watermark(now):
                 self._check_all([partition.topic_partition])
             else:
-                self.delete_records_purgatory.check_and_complete(partition.topic_partition)
+                check_deletions(self.delete_records_purgatory, partition.topic_partition)
 
     async def append(self, params: ProduceParams, request: Batches) -> Produced:
         """Append one batch to each partition, and return once the required acknowledgements are there.
@@ -128,7 +128,7 @@ class ReplicaManager:
         partition alone.
         """
         if params.required_acks not in (ALL_ACKS, LEADER_ACK, NO_ACKS):
-            return {entry: PartitionProduced(ErrorCode.INVALID_REQUIRED_ACKS) for entry in request}
+            return {entry: PartitionProduced(ErrorCode.invalid_required_acks) for entry in request}
         acks_all = params.required_acks == ALL_ACKS
         refused: Produced = {}
         appended: list[PendingAcks] = []
@@ -153,16 +153,10 @@ class ReplicaManager:
                 moved.append(topic_partition)
         if not (acks_all and appended):
             self._check_appended(appended, moved)
-            return refused | {acks.topic_partition: acks.answer(ErrorCode.NONE) for acks in appended}
-        delayed = DelayedProduce(params.timeout, self.partitions, appended, refused)
-        try:
-            # Watch before the checks below: they may cause the very change that completes this operation.
-            self.produce_purgatory.try_complete_else_watch(
-                delayed, [acks.topic_partition for acks in appended]
-            )
-        except PurgatoryError:
-            self._check_appended(appended, moved)
-            return delayed.on_complete()
+            return refused | {acks.topic_partition: acks.answer(ErrorCode.none) for acks in appended}
+        # Park it before the checks below: they may cause the very change that completes it.
+        delayed = DelayedProduce(params.timeout, appended, refused, self.partitions.acknowledged)
+        park_produce(self.produce_purgatory, delayed)
         self._check_appended(appended, moved)
         return await delayed
 
@@ -171,43 +165,23 @@ class ReplicaManager:
 
         A follower's fetch also reports how far that follower is, which may move the high watermark.
         """
-        return await self._fetch(params, request, list(request))
+        response = self.read(params, request)
+        if not request or params.are_met_by(response):
+            return response
+        return await park_fetch(self.fetch_purgatory, self.delayed_fetch(params, request), list(request))
 
-    async def fetch_in_session(self, params: FetchParams, session: FetchSession) -> Fetched:
-        """As ``fetch``, for all partitions of the session; return those with something new.
-
-        It costs as much as there is new. Raises ApiError INVALID_FETCH_SESSION_EPOCH when the session's next
-        request came meanwhile.
-        """
-        epoch = session.epoch
-        response = await self._fetch(params, session.unread, [session] if session.partitions else [])
-        session.check_epoch(epoch)
-        incremental = session.incremental_response(response)
-        for topic_partition, fetched in response.items():
-            if not (fetched.batches or fetched.is_error_or_divergence):
-                # What the partition is by now, and not what was read, decides whether to read it again.
-                with suppress(ApiError):
-                    session.set_aside(self.partitions.leader(topic_partition))
-        return incremental
-
-    async def _fetch(self, params: FetchParams, request: Fetches, keys: Collection[Hashable]) -> Fetched:
-        """Return the answer to the request, and watch the ``keys`` while it waits."""
+    def read(self, params: FetchParams, request: Fetches) -> Fetched:
+        """Read the partitions of a fetch without a wait, and take note of how far a follower is."""
         response = self.partitions.read(params, request)
         if params.from_follower:
             self._update_follower_fetch_state(params.replica_id, request, response)
-        readable = sum(fetched.info.size_in_bytes for fetched in response.values())
-        if (
-            params.max_wait <= 0
-            or not keys
-            or readable >= params.min_bytes
-            or any(fetched.is_error_or_divergence for fetched in response.values())
-        ):
-            return response
-        delayed = DelayedFetch(params, request, self.partitions)
-        try:
-            return await self.fetch_purgatory.try_complete_else_watch(delayed, keys)
-        except PurgatoryError:
-            return response
+        return response
+
+    def delayed_fetch(self, params: FetchParams, request: Fetches) -> DelayedFetch[Fetched]:
+        """Return the operation of a fetch that found too little. Its request may change while it waits."""
+        readable = partial(self.partitions.readable_bytes, params, request)
+        read = partial(self.partitions.read, params, request)
+        return DelayedFetch(params.max_wait, params.min_bytes, readable, read)
 
     async def delete_records(self, timeout: float, request: Deletions) -> Deleted:
         """Delete the records below an offset, or all committed ones.
@@ -225,11 +199,8 @@ class ReplicaManager:
                 refused[topic_partition] = PartitionDeleted(error.code)
         if not deleted:
             return refused
-        delayed = DelayedDeleteRecords(timeout, self.partitions, dict(deleted), refused)
-        try:
-            return await self.delete_records_purgatory.try_complete_else_watch(delayed, list(deleted))
-        except PurgatoryError:
-            return delayed.on_complete()
+        delayed = DelayedDeleteRecords(timeout, deleted, refused, self.partitions.low_watermark)
+        return await park_deletion(self.delete_records_purgatory, delayed)
 
     async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
         """Return the log offsets of a partition that this broker leads.
@@ -238,28 +209,6 @@ class ReplicaManager:
         """
         log = self.partitions.leader(topic_partition, leader_epoch).log
         return LogOffsets(log.log_start_offset, log.log_end_offset)
-
-    def offset_for_timestamp(
-        self,
-        topic_partition: TopicPartition,
-        timestamp: int,
-        *,
-        current_leader_epoch: int = NO_EPOCH,
-        replica_id: int = CONSUMER,
-    ) -> TimestampAndOffset | None:
-        """See ``Partition.offset_for_timestamp``.
-
-        Raises ApiError as ``HostedPartitions.leader`` does, too.
-        """
-        partition = self.partitions.leader(topic_partition, current_leader_epoch)
-        return partition.offset_for_timestamp(timestamp, from_follower=replica_id >= 0)
-
-    def end_offset_for_epoch(
-        self, topic_partition: TopicPartition, leader_epoch: int, *, current_leader_epoch: int = NO_EPOCH
-    ) -> EpochEndOffset:
-        """See ``LeaderEpochs.end_offset_for``. Raises ApiError as ``HostedPartitions.leader`` does."""
-        log = self.partitions.leader(topic_partition, current_leader_epoch).log
-        return log.end_offset_for_epoch(leader_epoch)
 
     def maybe_shrink_isr(self) -> None:
         """Remove lagging followers from the in-sync replicas. Call it every half ``replica_lag_time_max``."""
@@ -270,11 +219,9 @@ class ReplicaManager:
         """Delete what the topics' retention does not cover. Call it every few minutes."""
         now, wall_time = _now(), wall_time_ms()
         for partition in self.partitions.led():
-            # A failure of the disk is logged, and the next call tries again.
-            with suppress(ApiError):
-                if partition.delete_old_segments(wall_time):
-                    partition.maybe_increment_high_watermark(now)
-                    self._check_all([partition.topic_partition])
+            if partition.delete_old_segments(wall_time):
+                partition.maybe_increment_high_watermark(now)
+                self._check_all([partition.topic_partition])
 
     def _update_follower_fetch_state(self, replica_id: int, request: Fetches, response: Fetched) -> None:
         now = _now()
@@ -286,11 +233,9 @@ class ReplicaManager:
                 continue
             partition = self.partitions.leader(topic_partition)
             try:
+                wanted = request[topic_partition]
                 moved = partition.update_follower_fetch_state(
-                    replica_id,
-                    fetched.fetch_offset_metadata,
-                    now,
-                    request[topic_partition].log_start_offset,
+                    replica_id, wanted.fetch_offset, now, wanted.log_start_offset
                 )
             except ApiError as error:
                 response[topic_partition] = PartitionFetched(error.code)
@@ -303,24 +248,19 @@ class ReplicaManager:
         # Check the deletions alone. A follower's first fetch reports the start of every log; to try a pending
         # fetch of all those partitions once for each partition would cost quadratic time.
         for topic_partition in low:
-            self.delete_records_purgatory.check_and_complete(topic_partition)
+            check_deletions(self.delete_records_purgatory, topic_partition)
 
     def _check_appended(self, appended: Iterable[PendingAcks], moved: Sequence[TopicPartition]) -> None:
         self._check_all(moved)
         for acks in appended:
             if acks.topic_partition not in moved:
-                self._check_fetches(acks.topic_partition)
+                check_fetches(self.fetch_purgatory, acks.topic_partition)
 
     def _check_all(self, topic_partitions: Iterable[TopicPartition]) -> None:
         for topic_partition in topic_partitions:
-            self.produce_purgatory.check_and_complete(topic_partition)
-            self._check_fetches(topic_partition)
-            self.delete_records_purgatory.check_and_complete(topic_partition)
-
-    def _check_fetches(self, topic_partition: TopicPartition) -> None:
-        self.fetch_purgatory.check_and_complete(topic_partition)
-        for session in self.fetch_sessions.of(topic_partition):
-            self.fetch_purgatory.check_and_complete(session)
+            check_produces(self.produce_purgatory, topic_partition)
+            check_fetches(self.fetch_purgatory, topic_partition)
+            check_deletions(self.delete_records_purgatory, topic_partition)
 
 
 def _now() -> float:

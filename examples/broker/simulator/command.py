@@ -14,8 +14,8 @@ import anyio
 from rich.console import Console
 
 from examples.arguments import number, whole
-from examples.broker.replication.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.simulator.display import print_lines, show_live
 from examples.broker.simulator.panels import summary_panel
 from examples.broker.simulator.report import Report

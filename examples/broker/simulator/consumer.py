@@ -6,8 +6,8 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import FetchParams, PartitionFetch
 from examples.broker.simulator.delivery import DeliveryCheck
 from examples.broker.simulator.waits import WaitHistogram
 from examples.broker.simulator.workload import Workload
@@ -46,7 +46,7 @@ class Consumer:
             now = self._clock()
             self._fetch_waits.record(now - began)
             for topic_partition, fetched in response.items():
-                if fetched.error is not ErrorCode.NONE:
+                if fetched.error is not ErrorCode.none:
                     position = self.positions[topic_partition]
                     raise ApiError(fetched.error, f"consuming {topic_partition} from {position}")
                 for stored in fetched.batches:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import anyio
 
-from examples.broker.replication.fetch import Fetched, FetchParams
 from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.replica_fetcher import Leader, LogOffsets
+from examples.broker.replication.requests import Fetched, FetchParams
 from examples.broker.topic_partition import TopicPartition
 
 

@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from examples.broker.replication.produce import ALL_ACKS
+from examples.broker.replication.requests import ALL_ACKS
 from examples.broker.simulator.report import BacklogStatus, PartitionStatus, Report, Status
 from examples.broker.simulator.waits import WaitSummary
 from examples.broker.simulator.workload import Workload

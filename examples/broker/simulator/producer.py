@@ -9,8 +9,8 @@ from typing import Final
 import anyio
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.produce import ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import ProduceParams
 from examples.broker.simulator.batch_identity import BatchIdentity
 from examples.broker.simulator.delivery import DeliveryCheck
 from examples.broker.simulator.waits import WaitHistogram
@@ -113,7 +113,7 @@ class Producer:
         self._in_flight.release()
         for topic_partition, produced in response.items():
             batch = request[topic_partition]
-            if produced.error is ErrorCode.NONE:
+            if produced.error is ErrorCode.none:
                 self._delivery.acknowledged(topic_partition, batch, produced.base_offset)
                 self.acknowledged += batch.record_count
             else:

@@ -12,9 +12,9 @@ import anyio
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import MetadataImage, PartitionState, TopicConfig, TopicImage
 from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.produce import ProduceParams
 from examples.broker.replication.replica_fetcher import Leader, ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import ProduceParams
 from examples.broker.simulator.backlog import Backlog
 from examples.broker.simulator.consumer import Consumer
 from examples.broker.simulator.delivery import DeliveryCheck, DeliveryError
@@ -141,7 +141,7 @@ class Simulation:
             offered=self._offered(elapsed),
             acknowledged=self._acknowledged(),
             consumed=self._consumed(),
-            errors={code.name: count for code, count in errors.items()},
+            errors={code.name.upper(): count for code, count in errors.items()},
             produce=_purgatory_status(self._broker.produce_purgatory, self._produce_waits),
             fetch=_purgatory_status(self._broker.fetch_purgatory, self._fetch_waits),
             end_to_end=self._end_to_end_waits.summary(),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from examples.broker.replication.produce import ALL_ACKS
+from examples.broker.replication.requests import ALL_ACKS
 from examples.broker.simulator.batch_identity import HEADER_BYTES
 
 

@@ -6,11 +6,9 @@ from operator import attrgetter
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.storage.leader_epochs import EpochEndOffset, LeaderEpochs
-from examples.broker.storage.partition_directory import LOG_START_OFFSET, PartitionDirectory
 from examples.broker.storage.producer_state import KnownProducer, ProducerState
 from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.recovery import recover
-from examples.broker.storage.segment import FetchDataInfo, LogOffsetMetadata, LogSegment
+from examples.broker.storage.segment import LogSegment
 from examples.broker.storage.timestamps import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -28,42 +26,23 @@ class PartitionLog:
     An append costs O(1), a read O(log segments + log batches of one segment + batches returned). The log
     rolls to a new segment when the next batch would make the active one larger than ``segment_bytes``. A
     batch that is larger than that has a segment of its own.
-
-    With a ``directory``, whose batches are Kafka's own (``WireRecordBatch``), the log begins with what is in
-    the files. A change is in them when its method returns. It may raise ApiError KAFKA_STORAGE_ERROR: then an
-    append has had no effect, and another change a part of its effect.
     """
 
-    def __init__(self, segment_bytes: int, directory: PartitionDirectory | None = None) -> None:
+    def __init__(self, segment_bytes: int) -> None:
         if segment_bytes < 1:
             raise ValueError(f"segment_bytes must be at least 1, not {segment_bytes}")
         self.segment_bytes = segment_bytes
-        self._directory = directory
-        self._segments = [LogSegment(0)] if directory is None else recover(directory)
-        self._end = self._segments[-1].end
+        self.log_start_offset = 0
+        # The offset of the next record.
+        self.log_end_offset = 0
+        self._segments = [LogSegment(0)]
         self._epochs = LeaderEpochs()
         self._producers = ProducerState()
-        saved = 0 if directory is None else directory.load(LOG_START_OFFSET)
-        self.log_start_offset = max(saved, self._segments[0].base_offset)
-        for segment in self._segments:
-            for batch in segment.batches:
-                self._derive(batch)
-        self._epochs.truncate_from_start(self.log_start_offset)
-        self._producers.drop_below(self.log_start_offset)
 
     def __repr__(self) -> str:
         return (
             f"<PartitionLog {self.log_start_offset}..{self.log_end_offset} in {len(self._segments)} segments>"
         )
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset of the next record."""
-        return self._end.message_offset
-
-    @property
-    def log_end_offset_metadata(self) -> LogOffsetMetadata:
-        return self._end
 
     @property
     def size_in_bytes(self) -> int:
@@ -124,33 +103,34 @@ class PartitionLog:
         if self.log_start_offset == end and batch.base_offset < end < batch.next_offset:
             self.truncate_fully_and_start_at(batch.base_offset)
             self._append(batch)
-            self._start_at(end)
+            self.log_start_offset = end
             return
         if batch.base_offset != end:
             raise ValueError(f"a batch at offset {batch.base_offset} does not continue {self!r}")
         self._append(batch)
 
     def read(
-        self, offset: int, max_bytes: int, upper_bound: LogOffsetMetadata, *, min_one_batch: bool = True
-    ) -> FetchDataInfo:
+        self, offset: int, max_bytes: int, upper_bound: int, *, min_one_batch: bool = True
+    ) -> tuple[RecordBatch, ...]:
         """Return whole batches of one segment, from the one with ``offset`` on, below ``upper_bound``.
 
         They have at most ``max_bytes``. With ``min_one_batch`` the first batch is returned whatever its size,
         so that a large batch never blocks a reader (KIP-74). At or above the bound there are no batches.
         Raises ApiError OFFSET_OUT_OF_RANGE outside ``log_start_offset..log_end_offset``.
         """
-        if offset >= upper_bound.message_offset:
-            return FetchDataInfo(self.locate(offset))
+        if offset == self.log_end_offset:
+            return ()
         segment = self._segment_of(offset)
-        if upper_bound.segment_base_offset == segment.base_offset:
-            max_position = upper_bound.relative_position_in_segment
-        else:
-            max_position = segment.size_in_bytes
-        return segment.read(offset, max_bytes, max_position, min_one_batch=min_one_batch)
+        if offset >= upper_bound:
+            return ()
+        return segment.read(offset, max_bytes, upper_bound, min_one_batch=min_one_batch)
 
-    def locate(self, offset: int) -> LogOffsetMetadata:
-        """Return the position of ``offset``. Raises ApiError OFFSET_OUT_OF_RANGE as ``read`` does."""
-        return self._end if offset == self.log_end_offset else self._segment_of(offset).locate(offset)
+    def bytes_between(self, start: int, end: int) -> int:
+        """Return the size of the batches from ``start`` on below ``end``; negative if ``start`` is higher.
+
+        It reads nothing, and costs O(log segments). Raises ApiError OFFSET_OUT_OF_RANGE as ``read`` does.
+        """
+        return self._position_of(end) - self._position_of(start)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """Return the first record with this ``timestamp`` or a later one, in O(batches).
@@ -185,29 +165,19 @@ class PartitionLog:
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        index = self._segment_index(offset)
-        try:
-            # The last one first: what is left is a log whenever this ends.
-            while len(self._segments) > index + 1:
-                self._segments[-1].remove_file()
-                self._segments.pop()
-            self._segments[-1].truncate_to(offset)
-        finally:
-            self._end = self._segments[-1].end
-            self._epochs.truncate_from_end(self.log_end_offset)
-            self._producers.rebuild(self.batches())
-        self._start_at(min(self.log_start_offset, self.log_end_offset))
+        del self._segments[self._segment_index(offset) + 1 :]
+        self._segments[-1].truncate_to(offset)
+        self.log_end_offset = self._segments[-1].next_offset
+        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+        self._epochs.truncate_from_end(self.log_end_offset)
+        self._producers.rebuild(self.batches())
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop all batches. The next record has ``offset``."""
-        # After a kill, recovery drops what lies below the start.
-        self._start_at(offset)
-        dropped, self._segments = self._segments, [LogSegment(offset, self._directory)]
-        self._end = self._segments[-1].end
+        self.log_start_offset = self.log_end_offset = offset
+        self._segments = [LogSegment(offset)]
         self._epochs.clear()
         self._producers.rebuild(())
-        for segment in reversed(dropped):
-            segment.remove_file()
 
     def increment_log_start_offset(self, offset: int) -> None:
         """Move the log start offset up to ``offset``, and free the segments below it.
@@ -216,15 +186,12 @@ class PartitionLog:
         OFFSET_OUT_OF_RANGE above the end of the log.
         """
         if offset > self.log_end_offset:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is above the end of {self!r}")
+            raise ApiError(ErrorCode.offset_out_of_range, f"offset {offset} is above the end of {self!r}")
         if offset > self.log_start_offset:
-            self._start_at(offset)
-            index = self._segment_index(offset)
-            dropped, self._segments = self._segments[:index], self._segments[index:]
+            self.log_start_offset = offset
+            del self._segments[: self._segment_index(offset)]
             self._epochs.truncate_from_start(offset)
             self._producers.drop_below(offset)
-            for segment in dropped:
-                segment.remove_file()
 
     def retained_from(
         self, up_to: int, now: int, *, retention_ms: int = -1, retention_bytes: int = -1
@@ -256,34 +223,29 @@ class PartitionLog:
         if active.size_in_bytes and active.size_in_bytes + batch.size_in_bytes > self.segment_bytes:
             active = self._roll()
         active.append(batch)
-        self._end = active.end
-        self._derive(batch)
-
-    def _roll(self) -> LogSegment:
-        """Begin a new segment, and return it."""
-        active = LogSegment(self.log_end_offset, self._directory)
-        self._segments.append(active)
-        self._end = active.end
-        return active
-
-    def _derive(self, batch: RecordBatch) -> None:
-        """Update what the log knows from its batches alone."""
+        self.log_end_offset = batch.next_offset
         if batch.leader_epoch > self._epochs.latest:
             self._epochs.assign(batch.leader_epoch, batch.base_offset)
         if batch.producer is not None:
             self._producers.update(batch)
 
-    def _start_at(self, offset: int) -> None:
-        if self._directory is not None and offset != self.log_start_offset:
-            self._directory.save(LOG_START_OFFSET, offset)
-        self.log_start_offset = offset
+    def _roll(self) -> LogSegment:
+        """Begin a new segment, and return it."""
+        active = LogSegment(self.log_end_offset, self._segments[-1].next_position)
+        self._segments.append(active)
+        return active
 
     def _stamped(self, timestamp: int, offset: int) -> TimestampAndOffset:
         return TimestampAndOffset(timestamp, offset, self._epochs.epoch_at(offset))
 
+    def _position_of(self, offset: int) -> int:
+        if offset == self.log_end_offset:
+            return self._segments[-1].next_position
+        return self._segment_of(offset).position_of(offset)
+
     def _segment_of(self, offset: int) -> LogSegment:
         if not self.log_start_offset <= offset < self.log_end_offset:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is outside {self!r}")
+            raise ApiError(ErrorCode.offset_out_of_range, f"offset {offset} is outside {self!r}")
         return self._segments[self._segment_index(offset)]
 
     def _segment_index(self, offset: int) -> int:

@@ -81,7 +81,7 @@ class ProducerState:
             expected = 0
         elif sequence.producer_epoch < producer.epoch:
             raise ApiError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
+                ErrorCode.invalid_producer_epoch,
                 f"{sequence} has an older epoch than {producer.epoch}, the producer's latest",
             )
         elif sequence.producer_epoch > producer.epoch:
@@ -93,7 +93,7 @@ class ProducerState:
             expected = increment_sequence(producer.appended[-1].last_sequence)
         if sequence.first_sequence != expected:
             raise ApiError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                ErrorCode.out_of_order_sequence_number,
                 f"{sequence}, but the next sequence is {expected}",
             )
         return None

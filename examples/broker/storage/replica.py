@@ -1,42 +1,27 @@
-"""A broker's replica of a partition: its log and its high watermark."""
+"""A broker's replicas, which outlive it: the log and the high watermark of each partition."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from uuid import UUID
 
 from examples.broker.storage.leader_epochs import UNKNOWN_EPOCH_END, EpochEndOffset
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.partition_directory import HIGH_WATERMARK, PartitionDirectory
 from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.segment import LogOffsetMetadata
+from examples.broker.topic_partition import TopicPartition
 
 
 class Replica:
     """The log and the high watermark, and the changes that a follower makes to them for its leader.
 
-    It outlives the broker: a broker that is started again goes on with it. With a directory, the log is in
-    its files, and ``checkpoint`` puts the high watermark there. ``topic_id`` distinguishes a topic from an
-    earlier one of the same name.
+    ``topic_id`` distinguishes a topic from an earlier one of the same name.
     """
 
-    def __init__(
-        self, topic_id: UUID, segment_bytes: int, directory: PartitionDirectory | None = None
-    ) -> None:
+    def __init__(self, topic_id: UUID, segment_bytes: int) -> None:
         self.topic_id = topic_id
-        self.log = PartitionLog(segment_bytes, directory)
-        self._directory = directory
-        self._checkpointed = 0 if directory is None else directory.load(HIGH_WATERMARK)
-        committed = min(max(self._checkpointed, self.log.log_start_offset), self.log.log_end_offset)
-        self.high_watermark_metadata = self.log.locate(committed)
+        self.log = PartitionLog(segment_bytes)
+        self.high_watermark = 0
 
     def __repr__(self) -> str:
         return f"<Replica {self.log!r} hw={self.high_watermark}>"
-
-    @property
-    def high_watermark(self) -> int:
-        return self.high_watermark_metadata.message_offset
-
-    def move_high_watermark(self, mark: LogOffsetMetadata) -> None:
-        self.high_watermark_metadata = mark
 
     def append_as_follower(
         self, batches: Iterable[RecordBatch], leader_high_watermark: int, leader_log_start_offset: int
@@ -48,8 +33,7 @@ class Replica:
         for batch in batches:
             self.log.append_as_follower(batch)
         committed = min(leader_high_watermark, self.log.log_end_offset)
-        if committed > self.high_watermark:
-            self.move_high_watermark(self.log.locate(committed))
+        self.high_watermark = max(self.high_watermark, committed)
 
     def truncate_to_divergence(self, leader_end: EpochEndOffset) -> None:
         """Truncate what the leader does not have, given the end of a leader epoch in its log (KIP-101).
@@ -70,21 +54,46 @@ class Replica:
             self.truncate_to(leader_log_end_offset)
         elif leader_log_start_offset > self.log.log_end_offset:
             self.log.truncate_fully_and_start_at(leader_log_start_offset)
-            self.move_high_watermark(self.log.log_end_offset_metadata)
+            self.high_watermark = self.log.log_end_offset
 
     def truncate_to(self, offset: int) -> None:
         """Truncate the log. Nothing else moves the high watermark back, and this only to the new end."""
         self.log.truncate_to(offset)
-        if self.high_watermark >= self.log.log_end_offset:
-            self.move_high_watermark(self.log.log_end_offset_metadata)
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
-    def checkpoint(self) -> None:
-        """Save the high watermark. Raises ApiError KAFKA_STORAGE_ERROR."""
-        if self._directory is not None and self.high_watermark != self._checkpointed:
-            self._directory.save(HIGH_WATERMARK, self.high_watermark)
-            self._checkpointed = self.high_watermark
 
-    def delete(self) -> None:
-        """Remove the files. Raises ApiError KAFKA_STORAGE_ERROR."""
-        if self._directory is not None:
-            self._directory.delete()
+class Disk:
+    """The replicas that a broker finds again when it is started again (Kafka's LogManager).
+
+    They are in memory, so they do not outlive the process.
+    """
+
+    def __init__(self) -> None:
+        self._replicas: dict[TopicPartition, Replica] = {}
+
+    def __repr__(self) -> str:
+        return f"<Disk of {len(self._replicas)} replicas>"
+
+    @property
+    def topic_partitions(self) -> Set[TopicPartition]:
+        """The partitions with a replica."""
+        return self._replicas.keys()
+
+    def open(self, topic_partition: TopicPartition, topic_id: UUID, segment_bytes: int) -> Replica:
+        """Return the replica of a partition, which is empty if there is none of this topic."""
+        replica = self._replicas.get(topic_partition)
+        if replica is None or replica.topic_id != topic_id:
+            replica = self._replicas[topic_partition] = Replica(topic_id, segment_bytes)
+        return replica
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Delete a replica, if there is one."""
+        self._replicas.pop(topic_partition, None)
+
+    def retain(self, topic_ids: Set[UUID]) -> None:
+        """Delete the replicas of all other topics."""
+        self._replicas = {
+            topic_partition: replica
+            for topic_partition, replica in self._replicas.items()
+            if replica.topic_id in topic_ids
+        }

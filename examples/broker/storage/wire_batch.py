@@ -55,10 +55,10 @@ class WireRecordBatch(RecordBatch):
         transaction, which this broker does not serve.
         """
         if len(data) < _HEADER.size or _size_of(data, 0) != len(data):
-            raise ApiError(ErrorCode.INVALID_RECORD, f"{len(data)} bytes are not exactly one batch")
+            raise ApiError(ErrorCode.invalid_record, f"{len(data)} bytes are not exactly one batch")
         batch = cls._parse(data)
         if batch.base_offset:
-            raise ApiError(ErrorCode.INVALID_RECORD, f"the first offset is {batch.base_offset}, and not 0")
+            raise ApiError(ErrorCode.invalid_record, f"the first offset is {batch.base_offset}, and not 0")
         return batch
 
     @classmethod
@@ -78,23 +78,6 @@ class WireRecordBatch(RecordBatch):
         return tuple(batches)
 
     @classmethod
-    def parse_each(cls, data: bytes) -> Iterator[Self]:
-        """Parse the consecutive batches in ``data``.
-
-        Raises ApiError as ``parse`` does, at the first batch that is damaged or cut off.
-        """
-        start = 0
-        while start < len(data):
-            stop = start + _size_of(data, start)
-            if stop > len(data):
-                raise ApiError(
-                    ErrorCode.CORRUPT_MESSAGE,
-                    f"a batch of {stop - start} bytes is cut off after {len(data) - start}",
-                )
-            yield cls._parse(data[start:stop])
-            start = stop
-
-    @classmethod
     def _parse(cls, data: bytes) -> Self:
         (
             base_offset,
@@ -112,27 +95,27 @@ class WireRecordBatch(RecordBatch):
             record_count,
         ) = _HEADER.unpack_from(data)
         if crc32c(memoryview(data)[_CRC_COVERS_FROM:]) != crc:
-            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{len(data)} bytes do not have the checksum {crc:#x}")
+            raise ApiError(ErrorCode.corrupt_message, f"{len(data)} bytes do not have the checksum {crc:#x}")
         if record_count < 1 or last_offset_delta != record_count - 1:
             raise ApiError(
-                ErrorCode.INVALID_RECORD, f"{record_count} records at offsets 0 to {last_offset_delta}"
+                ErrorCode.invalid_record, f"{record_count} records at offsets 0 to {last_offset_delta}"
             )
         codec = attributes & _COMPRESSION
         if codec > _KNOWN_CODECS:
-            raise ApiError(ErrorCode.INVALID_RECORD, f"unknown compression codec {codec}")
+            raise ApiError(ErrorCode.invalid_record, f"unknown compression codec {codec}")
         if not codec and record_count * _LEAST_RECORD_BYTES > len(data) - _HEADER.size:
             raise ApiError(
-                ErrorCode.INVALID_RECORD, f"{record_count} records do not fit into {len(data)} bytes"
+                ErrorCode.invalid_record, f"{record_count} records do not fit into {len(data)} bytes"
             )
         if attributes & _TRANSACTIONAL:
-            raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served")
+            raise ApiError(ErrorCode.transactional_id_authorization_failed, "transactions are not served")
         if attributes & _CONTROL:
-            raise ApiError(ErrorCode.INVALID_RECORD, "clients write no control records")
+            raise ApiError(ErrorCode.invalid_record, "clients write no control records")
         producer = None
         if producer_id >= 0:
             if producer_epoch < 0 or base_sequence < 0:
                 raise ApiError(
-                    ErrorCode.INVALID_RECORD,
+                    ErrorCode.invalid_record,
                     f"producer {producer_id} with epoch {producer_epoch} and sequence {base_sequence}",
                 )
             last_sequence = increment_sequence(base_sequence, last_offset_delta)
@@ -206,14 +189,14 @@ def _nullable_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 def _size_of(data: bytes, start: int) -> int:
     if len(data) - start < _HEADER.size:
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{len(data) - start} bytes do not hold a batch's header")
+        raise ApiError(ErrorCode.corrupt_message, f"{len(data) - start} bytes do not hold a batch's header")
     _, length, _, magic, *_ = _HEADER.unpack_from(data, start)
     if magic != _MAGIC:
         raise ApiError(
-            ErrorCode.INVALID_RECORD, f"a batch in format {magic}, but only format {_MAGIC} is served"
+            ErrorCode.invalid_record, f"a batch in format {magic}, but only format {_MAGIC} is served"
         )
     if length < _HEADER.size - _LENGTH_COUNTS_FROM:
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch of length {length}")
+        raise ApiError(ErrorCode.corrupt_message, f"a batch of length {length}")
     return _LENGTH_COUNTS_FROM + int(length)
 
 

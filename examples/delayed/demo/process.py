@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Final, Self, TypeVar
 
 import anyio
-from anyio.abc import Process, TaskGroup, TaskStatus
+from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
 from examples.delayed.statistics import Statistics
-from examples.free_ports import free_ports
 
 T = TypeVar("T")
 
@@ -124,45 +123,21 @@ class Instance(Child):
 
 
 class Brokers:
-    """Three brokers in a process. If they are `durable`, the process can be killed and started again."""
+    """Three brokers in a process."""
 
-    def __init__(self, directory: Path, tasks: TaskGroup, *, durable: bool) -> None:
-        self.bootstrap = ""
-        self._log = directory / "brokers.log"
-        self._tasks = tasks
-        self._arguments = [
-            *("examples.broker", "--group-initial-rebalance-delay", "0.5"),
-            *("--group-min-session-timeout", "1"),
-            # Clients look for them at the same ports when they are started again.
-            *("--port", str(free_ports(3) if durable else 0)),
-            *(("--data", str(directory / "brokers")) if durable else ()),
-        ]
+    def __init__(self, process_id: int, bootstrap: str) -> None:
+        self.process_id = process_id
+        self.bootstrap = bootstrap
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, directory: Path, *, durable: bool) -> AsyncIterator[Self]:
+    async def running(cls, directory: Path) -> AsyncIterator[Self]:
         """Start the brokers, and stop them when the block ends."""
-        async with anyio.create_task_group() as tasks:
-            brokers = cls(directory, tasks, durable=durable)
-            await brokers._start()
-            yield brokers
-            await brokers._child.stop()
-
-    @property
-    def process_id(self) -> int:
-        return self._child.process.pid
-
-    async def kill_and_start(self) -> None:
-        """Kill the process, and start another one on the same data."""
-        self._child.process.kill()
-        await self._child.ended.wait()
-        await self._start()
-
-    async def _start(self) -> None:
-        self._child: Child = await self._tasks.start(self._run)
-
-    async def _run(self, *, task_status: TaskStatus[Child]) -> None:
-        async with Child.running(self._arguments, self._log) as child:
-            self.bootstrap = (await child.line("bootstrap.servers=")).partition("=")[2]
-            task_status.started(child)
-            await child.ended.wait()
+        arguments = [
+            *("examples.broker", "--group-initial-rebalance-delay", "0.5"),
+            *("--group-min-session-timeout", "1", "--port", "0"),
+        ]
+        async with Child.running(arguments, directory / "brokers.log") as child:
+            bootstrap = (await child.line("bootstrap.servers=")).partition("=")[2]
+            yield cls(child.process.pid, bootstrap)
+            await child.stop()

@@ -36,7 +36,7 @@ class Plan:
 
     Before that, `backlog` records are sent that are due much later. `levels` are in seconds. A share of the
     records, `cancelled`, is cancelled before they are due. With `kill`, an instance is killed in the middle,
-    if others take over. With `kills_brokers`, the brokers' process is killed then, and another one goes on.
+    if others take over.
     """
 
     design: str
@@ -51,7 +51,6 @@ class Plan:
     session_timeout: float = 2.0
     instances: int = 3
     seed: int = 1
-    kills_brokers: bool = False
 
     @property
     def topics(self) -> Topics:
@@ -130,8 +129,6 @@ class Round:
                     await anyio.sleep(plan.seconds / 2)
                     if plan.kills:
                         self._kill_leader()
-                    if plan.kills_brokers:
-                        await self._brokers.kill_and_start()
                 await self._all_arrived(arrivals)
                 self.arrived.set()
                 tasks.cancel_scope.cancel()

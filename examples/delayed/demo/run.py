@@ -17,10 +17,9 @@ from examples.delayed.demo.round import Outcome, Plan, Round
 async def run(plans: Sequence[Plan], console: Console) -> bool:
     """Run the plans, show them, and return whether all is right. It leaves no process and no file."""
     outcomes: list[Outcome] = []
-    kills_brokers = any(plan.kills_brokers for plan in plans)
     with tempfile.TemporaryDirectory(prefix="delayed-demo-") as name:
         directory = Path(name)
-        async with Brokers.running(directory, durable=kills_brokers) as brokers:
+        async with Brokers.running(directory) as brokers:
             for plan in plans:
                 files = directory / plan.design
                 files.mkdir()
@@ -31,11 +30,6 @@ async def run(plans: Sequence[Plan], console: Console) -> bool:
         "that the service has written for each record, to Kafka and to its files.",
         highlight=False,
     )
-    if kills_brokers:
-        console.print(
-            "In the middle of each design, the brokers were killed with -9 and started again.",
-            highlight=False,
-        )
     for outcome in outcomes:
         if outcome.killed is not None:
             console.print(

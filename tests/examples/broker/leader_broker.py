@@ -7,12 +7,13 @@ from typing import TypeVar
 from uuid import UUID
 
 from examples.broker.metadata import MetadataImage, PartitionState, TopicConfig, TopicImage
-from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch
+from examples.broker.replication.fetch_sessions import FetchSessions
 from examples.broker.replication.partition import Partition
-from examples.broker.replication.produce import ALL_ACKS, Produced, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import ALL_ACKS, Fetched, FetchParams, PartitionFetch, ProduceParams
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
+from examples.broker.waits.produce import Produced
 
 R = TypeVar("R")
 
@@ -41,6 +42,7 @@ class Cluster:
 
     def __init__(self, broker: ReplicaManager) -> None:
         self.broker = broker
+        self.sessions = FetchSessions(broker)
         self.states: list[PartitionState] = []
 
     def partition(self, topic_partition: TopicPartition) -> Partition:

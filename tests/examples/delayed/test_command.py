@@ -86,12 +86,3 @@ def demonstrate(tmp_path: Path, *options: str) -> str:
 def test_the_demo_checks_itself_and_leaves_nothing(tmp_path: Path) -> None:
     printed = demonstrate(tmp_path, "--design", "requeue")
     assert re.search(r"requeue +200 +\d+ +\d+ .* passed", printed), printed
-
-
-@pytest.mark.long
-@pytest.mark.real_time
-@pytest.mark.parametrize("design", ["requeue", "levels", "wheel"])
-def test_brokers_that_are_killed_and_started_again_lose_no_record(tmp_path: Path, design: str) -> None:
-    printed = demonstrate(tmp_path, "--design", design, "--kill-brokers")
-    assert re.search(rf"{design} +200 +\d+ +\d+ .* passed", printed), printed
-    assert "the brokers were killed with -9 and started again" in printed

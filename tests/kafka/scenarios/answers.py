@@ -11,8 +11,7 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
-from examples.broker.protocol.conversion import converter
-from examples.broker.protocol.schema import shape_of
+from examples.broker.protocol.conversion import converter, shape_of
 
 Plain = Any
 """Numbers, text, bytes and None, and lists and dictionaries of them."""

@@ -169,7 +169,7 @@ def _outcome(act: Callable[[], Plain]) -> Plain:
     try:
         return act()
     except Refused as refused:
-        return refused.code.name
+        return refused.code.name.upper()
     except ValueError:
         # kafka-python looks itself whether a setting is known.
         return "the client refuses"

@@ -3,8 +3,8 @@
 from typing import Final
 
 from examples.broker.cluster import ClusterConfig
-from examples.broker.controller.cluster_defaults import ClusterDefaults
-from examples.broker.group.config import GroupConfig
+from examples.broker.controller.settings import ClusterDefaults
+from examples.broker.group.coordinator import GroupConfig
 from examples.broker.metadata import TopicConfig
 from examples.broker.node.node import BrokerConfig
 

@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Self
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.metadata_cache import MetadataCache
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.metadata import BrokerRegistration, PartitionState
 from examples.broker.protocol.apis import METADATA
 from examples.broker.protocol.codec import RequestContext
@@ -37,7 +37,7 @@ class ControlledCluster:
         async with AsyncExitStack() as stack:
             controller = await stack.enter_async_context(Controller.running(defaults or ClusterDefaults()))
             cluster = cls(controller, await stack.enter_async_context(asyncio.TaskGroup()))
-            stack.callback(cluster.pause, *range(brokers))
+            stack.callback(lambda: cluster.pause(*cluster._listeners))
             for broker_id in range(brokers):
                 cache = MetadataCache(broker_id)
                 cluster.admins[broker_id] = await stack.enter_async_context(

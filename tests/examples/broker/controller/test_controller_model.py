@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.election import ElectionType
 from examples.broker.controller.metadata_cache import MetadataCache
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, MetadataImage, PartitionState
 from examples.broker.topic_partition import TopicPartition
@@ -72,7 +72,7 @@ class ControllerMachine(RuleBasedStateMachine):
     def create(self, name: str, partitions: int, factor: int) -> None:
         exists, enough = name in self.image.topics, self.live and factor <= len(self.image.brokers)
         try:
-            self.controller.create_topic(NewTopic(name, partitions, factor))
+            self.controller.create(NewTopic(name, partitions, factor))
         except ApiError:
             assert exists or not enough
         else:
@@ -125,7 +125,7 @@ class ControllerMachine(RuleBasedStateMachine):
                 assert result.leader != before[topic_partition].leader
             else:
                 assert self.image.partition(topic_partition) == before.get(topic_partition)
-                assert (result.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) == (
+                assert (result.code is ErrorCode.unknown_topic_or_partition) == (
                     topic_partition not in before
                 )
 

@@ -1,14 +1,19 @@
 """A running group coordinator in virtual time."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from examples.broker.group.config import GroupConfig
-from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.coordinator import GroupConfig, GroupCoordinator
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.group_client import INITIAL_DELAY, MemoryLog, lead
+from tests.examples.broker.group.group_client import (
+    INITIAL_DELAY,
+    Client,
+    Hosts,
+    MemoryLog,
+    form_group,
+    lead,
+)
 
 CONFIG = GroupConfig(group_initial_rebalance_delay=INITIAL_DELAY, group_max_size=4)
 
@@ -22,23 +27,10 @@ async def log(virtual_time: VirtualTimeLoop) -> MemoryLog:
 
 @pytest.fixture
 async def coordinate(log: MemoryLog) -> AsyncIterator[Coordinate]:
-    """Starts coordinators on the same log, which run until the test ends. They lead no partition yet."""
-    ended = asyncio.Event()
-    hosts: list[asyncio.Task[None]] = []
-
-    async def host(broker_id: int, config: GroupConfig, started: asyncio.Future[GroupCoordinator]) -> None:
-        async with GroupCoordinator.running(broker_id, log, config) as coordinator:
-            started.set_result(coordinator)
-            await ended.wait()
-
-    async def coordinate(config: GroupConfig) -> GroupCoordinator:
-        started: asyncio.Future[GroupCoordinator] = asyncio.get_running_loop().create_future()
-        hosts.append(asyncio.create_task(host(len(hosts) + 1, config, started)))
-        return await started
-
-    yield coordinate
-    ended.set()
-    await asyncio.gather(*hosts)
+    """Starts coordinators on the same log. They lead no partition yet."""
+    hosts = Hosts(log)
+    yield hosts.coordinate
+    await hosts.aclose()
 
 
 @pytest.fixture
@@ -47,3 +39,11 @@ async def coordinator(coordinate: Coordinate) -> GroupCoordinator:
     coordinator = await coordinate(CONFIG)
     await lead(coordinator, *range(CONFIG.offsets_topic_partitions))
     return coordinator
+
+
+@pytest.fixture
+async def member(coordinator: GroupCoordinator) -> Client:
+    """The only member of a stable group."""
+    client = Client(coordinator)
+    await form_group(client)
+    return client

@@ -9,16 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.group.config import GroupConfig
-from examples.broker.group.coordinator import GroupCoordinator
+from examples.broker.group.coordinator import GroupConfig
 from examples.broker.group.group import GroupState
 from examples.broker.group.requests import JoinResult, MemberIdentity, SyncResult
-from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.group_client import GROUP, Client, MemoryLog, lead, settled
+from tests.examples.broker.group.group_client import EVENTS, GROUP, Client, Hosts, MemoryLog, lead, settled
 
 CONFIG = GroupConfig(group_initial_rebalance_delay=3, group_max_size=4)
-EVENTS = TopicPartition("events", 0)
 # Two of them share a group instance id, as a client and its replacement do.
 INSTANCES = (None, None, None, "static", "static", "other")
 CLIENTS = st.integers(0, len(INSTANCES) - 1)
@@ -38,21 +35,14 @@ class GroupMachine(RuleBasedStateMachine):
 
     async def set_up(self) -> None:
         self.log = MemoryLog()
-        self.ended = asyncio.Event()
-        started: asyncio.Future[GroupCoordinator] = asyncio.get_running_loop().create_future()
-        self.host = asyncio.create_task(self.run_coordinator(started))
-        self.coordinator = await started
+        self.hosts = Hosts(self.log)
+        self.coordinator = await self.hosts.coordinate(CONFIG)
         self.partition = self.coordinator.partition_for(GROUP)
         await lead(self.coordinator, self.partition)
         self.clients = [
             Client(self.coordinator, instance=instance, session=6 + 3 * index, rebalance=20)
             for index, instance in enumerate(INSTANCES)
         ]
-
-    async def run_coordinator(self, started: asyncio.Future[GroupCoordinator]) -> None:
-        async with GroupCoordinator.running(0, self.log, CONFIG) as coordinator:
-            started.set_result(coordinator)
-            await self.ended.wait()
 
     def send(self, index: int, request: Any) -> None:
         async def start() -> None:
@@ -84,11 +74,11 @@ class GroupMachine(RuleBasedStateMachine):
         self.send(index, join())
 
     def joined(self, client: Client, term: int, result: JoinResult) -> None:
-        if result.error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+        if result.error in (ErrorCode.unknown_member_id, ErrorCode.fenced_instance_id):
             client.member_id = ""
-        elif result.error is ErrorCode.MEMBER_ID_REQUIRED:
+        elif result.error is ErrorCode.member_id_required:
             client.member_id = result.member_id
-        elif result.error is ErrorCode.NONE:
+        elif result.error is ErrorCode.none:
             client.member_id, client.generation_id = result.member_id, result.generation_id
             client.joined = result
             self.generations.append((term, result.generation_id))
@@ -100,10 +90,10 @@ class GroupMachine(RuleBasedStateMachine):
                 assert leader == result.member_id, "two leaders of one generation"
         else:
             assert result.error in (
-                ErrorCode.REBALANCE_IN_PROGRESS,
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                ErrorCode.NOT_COORDINATOR,
-                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                ErrorCode.rebalance_in_progress,
+                ErrorCode.group_max_size_reached,
+                ErrorCode.not_coordinator,
+                ErrorCode.coordinator_not_available,
             ), result
 
     @rule(index=CLIENTS)
@@ -114,7 +104,7 @@ class GroupMachine(RuleBasedStateMachine):
 
         async def sync() -> None:
             result: SyncResult = await client.sync(assignments)
-            if result.error is ErrorCode.NONE:
+            if result.error is ErrorCode.none:
                 assert result.assignment in (b"%d" % generation, b""), "an assignment of another generation"
 
         self.send(index, sync())
@@ -151,7 +141,7 @@ class GroupMachine(RuleBasedStateMachine):
                 error = await self.clients[index].commit(EVENTS, number)
             except ApiError:
                 return
-            if error is ErrorCode.NONE:
+            if error is ErrorCode.none:
                 self.acknowledged = max(self.acknowledged, number)
 
         self.send(index, commit())
@@ -169,7 +159,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.runner.run(asyncio.sleep(seconds))
         self.runner.run(settled())
 
-    @rule(error=st.sampled_from([ErrorCode.NONE, ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS]))
+    @rule(error=st.sampled_from([ErrorCode.none, ErrorCode.none, ErrorCode.not_enough_replicas]))
     def fail_appends(self, error: ErrorCode) -> None:
         self.log.error = error
 
@@ -225,7 +215,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def books_are_right(self) -> None:
-        heartbeats = joins = 0
+        sessions = joins = 0
         pending = {name: figures.pending for name, figures in self.coordinator.statistics().items()}
         for group in self.coordinator._groups:
             members = group.members.values()
@@ -241,15 +231,18 @@ class GroupMachine(RuleBasedStateMachine):
             assert not any(member.awaits_sync for member in members) or (
                 group.state is GroupState.COMPLETING_REBALANCE
             )
-            heartbeats += sum(not member.awaits_answer for member in members) + len(group.pending_members)
+            sessions += len(members) + len(group.pending_members)
             joins += group.state is GroupState.PREPARING_REBALANCE
+            joins += sum(member.awaits_join for member in members)
             syncing = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
-            assert pending["sync"] == bool(syncing and group.pending_sync)
+            awaiting = sum(member.awaits_sync for member in members)
+            assert pending["sync"] == bool(syncing and group.pending_sync) + awaiting
             assert group.pending_sync <= set(group.members)
             for member in members:
-                watching = self.coordinator._purgatories["heartbeat"].operations((GROUP, member.member_id))
-                assert len(watching) == (not member.awaits_answer)
-        assert (pending["heartbeat"], pending["join"]) == (heartbeats, joins)
+                key = group.group_id, member.member_id
+                (session,) = self.coordinator._purgatories["heartbeat"].operations(key)
+                assert (session.deadline is None) == member.awaits_answer
+        assert (pending["heartbeat"], pending["join"]) == (sessions, joins)
 
     def teardown(self) -> None:
         self.runner.run(self.tear_down())
@@ -257,15 +250,14 @@ class GroupMachine(RuleBasedStateMachine):
 
     async def tear_down(self) -> None:
         """Once the log accepts everything and requests end, all are answered and all members expire."""
-        self.log.error = ErrorCode.NONE
+        self.log.error = ErrorCode.none
         self.log.appended.set()
         for _ in range(20):
             await asyncio.sleep(30)
         assert all(task.done() for _, task in self.sent)
         assert all(figures.pending == 0 for figures in self.coordinator.statistics().values())
         assert all(group.state is GroupState.EMPTY for group in self.coordinator._groups)
-        self.ended.set()
-        await self.host
+        await self.hosts.aclose()
 
 
 TestGroup = GroupMachine.TestCase

@@ -4,11 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from examples.broker.handlers.delete_records import delete_records
-from examples.broker.handlers.fetch import fetch
-from examples.broker.handlers.leader_epochs import offset_for_leader_epoch
-from examples.broker.handlers.list_offsets import list_offsets
-from examples.broker.handlers.produce import produce
+from examples.broker.handlers.reads import fetch, list_offsets, offset_for_leader_epoch
+from examples.broker.handlers.writes import delete_records, produce
 from examples.broker.protocol.apis import (
     DELETE_RECORDS,
     FETCH,
@@ -21,7 +18,7 @@ from examples.broker.protocol.apis import (
 )
 from examples.broker.protocol.client import PeerConnection
 from examples.broker.protocol.codec import decode_request, decode_response, encode_request, encode_response
-from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.fetch_sessions import FetchSessions
 
 _SIZE: Final = 4
 
@@ -29,10 +26,11 @@ _SIZE: Final = 4
 class Loopback(PeerConnection):
     """A connection to handlers in this process. It encodes and decodes every message."""
 
-    def __init__(self, replicas: ReplicaManager) -> None:
+    def __init__(self, sessions: FetchSessions) -> None:
+        replicas = sessions.replicas
         self._routes: Mapping[Api[Any, Any], Callable[[Any, Any], Awaitable[Any]]] = {
             PRODUCE: partial(produce, replicas),
-            FETCH: partial(fetch, replicas),
+            FETCH: partial(fetch, sessions),
             LIST_OFFSETS: partial(list_offsets, replicas),
             DELETE_RECORDS: partial(delete_records, replicas),
             OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch, replicas),

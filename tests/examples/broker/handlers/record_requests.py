@@ -37,7 +37,7 @@ def produce(
 
 
 async def produced(cluster: Cluster, request: ProduceRequest) -> list[tuple[int, ErrorCode, int]]:
-    response = await Loopback(cluster.broker).request(PRODUCE, request)
+    response = await Loopback(cluster.sessions).request(PRODUCE, request)
     assert [topic.name for topic in response.responses] == [EVENTS]
     answers = response.responses[0].partition_responses
     return [(answer.index, answer.error_code, answer.base_offset) for answer in answers]

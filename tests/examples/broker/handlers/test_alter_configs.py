@@ -9,8 +9,8 @@ from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsReque
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.static.primitive import i8
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.handlers.alter_configs import Operation, alter_configs, incremental_alter_configs
 from examples.broker.handlers.configs import ResourceType
 from examples.broker.metadata import TopicConfig
@@ -69,31 +69,31 @@ async def test_a_replaced_configuration_has_its_defaults_in_all_that_is_not_name
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running(defaults=DEFAULTS) as cluster:
-        own = TopicConfig(segment_bytes=500, without_effect={"flush.ms": "9"})
-        await cluster.admins[0].create_topics([NewTopic("events", config=own)], 5)
+        own = TopicConfig(segment_bytes=500, delete_retention_ms=900)
+        await cluster.admins[0].create([NewTopic("events", config=own)], 5)
         settings: dict[str, str | None] = {"retention.ms": "60000", "compression.type": "gzip"}
         assert await replace(cluster, settings, validate_only=True) is ErrorCode.none
         assert config(cluster) == own
         assert await replace(cluster, settings) is ErrorCode.none
         assert config(cluster) == TopicConfig(
-            min_insync_replicas=2, retention_ms=60_000, without_effect={"compression.type": "gzip"}
+            min_insync_replicas=2, retention_ms=60_000, compression_type="gzip"
         )
 
 
 async def test_a_changed_setting_leaves_the_others_as_they_are(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running(defaults=DEFAULTS) as cluster:
-        await cluster.admins[0].create_topics([NewTopic("events", config=TopicConfig(segment_bytes=500))], 5)
-        resource = changing(("retention.ms", SET, "60000"), ("flush.ms", SET, "1"))
+        await cluster.admins[0].create([NewTopic("events", config=TopicConfig(segment_bytes=500))], 5)
+        resource = changing(("retention.ms", SET, "60000"), ("delete.retention.ms", SET, "1"))
         assert await change(cluster, resource, validate_only=True) == [ErrorCode.none]
         assert config(cluster) == TopicConfig(segment_bytes=500)
         assert await change(cluster, resource) == [ErrorCode.none]
-        changed = TopicConfig(segment_bytes=500, retention_ms=60_000, without_effect={"flush.ms": "1"})
+        changed = TopicConfig(segment_bytes=500, retention_ms=60_000, delete_retention_ms=1)
         assert config(cluster) == changed
 
 
 async def test_a_deleted_setting_has_its_default_again(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running(defaults=DEFAULTS) as cluster:
-        await cluster.admins[0].create_topics([NewTopic("events", config=TopicConfig(segment_bytes=500))], 5)
+        await cluster.admins[0].create([NewTopic("events", config=TopicConfig(segment_bytes=500))], 5)
         resource = changing(("min.insync.replicas", DELETE, None), ("segment.bytes", DELETE, "ignored"))
         assert await change(cluster, resource) == [ErrorCode.none]
         assert config(cluster) == DEFAULTS.topic_config
@@ -101,7 +101,7 @@ async def test_a_deleted_setting_has_its_default_again(virtual_time: VirtualTime
 
 async def test_only_a_list_can_be_appended_to(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("events")], 5)
+        await cluster.admins[0].create([NewTopic("events")], 5)
         for policy, operation, error in [
             ("delete", APPEND, ErrorCode.none),
             ("compact", SUBTRACT, ErrorCode.none),
@@ -134,7 +134,7 @@ async def test_an_impossible_change_alters_nothing(
     virtual_time: VirtualTimeLoop, resource: AlterConfigsResource, error: ErrorCode
 ) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("events"), NewTopic(OFFSETS_TOPIC)], 5)
+        await cluster.admins[0].create([NewTopic("events"), NewTopic(OFFSETS_TOPIC)], 5)
         before = cluster.controller.image
         assert await change(cluster, resource) == [error]
         assert cluster.controller.image is before
@@ -142,7 +142,7 @@ async def test_an_impossible_change_alters_nothing(
 
 async def test_an_error_is_the_answer_of_its_own_resource(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("events"), NewTopic("twice")], 5)
+        await cluster.admins[0].create([NewTopic("events"), NewTopic("twice")], 5)
         retained = ("retention.bytes", SET, "1000")
         twice = changing(retained, name="twice")
         assert await change(cluster, twice, changing(retained), twice) == [
@@ -155,14 +155,14 @@ async def test_an_error_is_the_answer_of_its_own_resource(virtual_time: VirtualT
 
 async def test_a_setting_that_is_not_known_can_be_deleted(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("events")], 5)
+        await cluster.admins[0].create([NewTopic("events")], 5)
         assert await change(cluster, changing(("no.such.setting", DELETE, None))) == [ErrorCode.none]
         assert config(cluster) == TopicConfig()
 
 
 async def test_a_setting_is_replaced_once(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("events")], 5)
+        await cluster.admins[0].create([NewTopic("events")], 5)
         configs = tuple(Replacement(name="retention.ms", value=value) for value in ("1000", "2000"))
         resource = Replaced(resource_type=i8(TOPIC), resource_name="events", configs=configs)
         request = AlterConfigsRequest(resources=(resource,), validate_only=False)
@@ -172,7 +172,7 @@ async def test_a_setting_is_replaced_once(virtual_time: VirtualTimeLoop) -> None
 
 async def test_what_cannot_be_replaced_is_refused(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("events")], 5)
+        await cluster.admins[0].create([NewTopic("events")], 5)
         before = cluster.controller.image
         assert await replace(cluster, {"segment.bytes": None}) is ErrorCode.invalid_request
         assert await replace(cluster, {"cleanup.policy": "compact"}) is ErrorCode.invalid_config

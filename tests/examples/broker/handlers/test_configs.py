@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8
 
 from examples.broker.controller.new_topic import NewTopic
-from examples.broker.controller.topic_settings import FIXED
+from examples.broker.controller.settings import FIXED
 from examples.broker.handlers.configs import describe_configs
 from examples.broker.metadata import TopicConfig
 from purgatory.testing import VirtualTimeLoop
@@ -34,7 +34,7 @@ def values(result: DescribeConfigsResult) -> dict[str, str | None]:
 async def test_a_topics_own_settings_have_another_source_than_defaults(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
         own = NewTopic("events", config=TopicConfig(min_insync_replicas=2))
-        await cluster.admins[1].create_topics([own], 5)
+        await cluster.admins[1].create([own], 5)
         result = await describe(cluster, TOPIC, "events")
         assert values(result)["min.insync.replicas"] == "2"
         assert {entry.name for entry in result.configs if entry.config_source == 1} == {"min.insync.replicas"}
@@ -43,7 +43,7 @@ async def test_a_topics_own_settings_have_another_source_than_defaults(virtual_t
 
 async def test_what_cannot_be_altered_is_read_only(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[1].create_topics([NewTopic("events")], 5)
+        await cluster.admins[1].create([NewTopic("events")], 5)
         topic, broker = await describe(cluster, TOPIC, "events"), await describe(cluster, BROKER, "1")
         assert {entry.name for entry in topic.configs if entry.read_only} == FIXED.keys()
         assert all(entry.read_only for entry in broker.configs)
@@ -51,7 +51,7 @@ async def test_what_cannot_be_altered_is_read_only(virtual_time: VirtualTimeLoop
 
 async def test_only_the_requested_settings_are_returned(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[1].create_topics([NewTopic("events")], 5)
+        await cluster.admins[1].create([NewTopic("events")], 5)
         some = await describe(cluster, TOPIC, "events", ("segment.bytes", "no.such.setting"))
         assert values(some) == {"segment.bytes": "1048576"}
         every = await describe(cluster, TOPIC, "events", ())

@@ -7,7 +7,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
 from examples.broker.controller.new_topic import NewTopic
-from examples.broker.handlers.elections import elect_leaders
+from examples.broker.handlers.topic_admin import elect_leaders
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
@@ -40,7 +40,7 @@ def errors(response: ElectLeadersResponse) -> dict[tuple[str, int], ErrorCode]:
 
 async def test_results_are_grouped_by_topic(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[2].create_topics(TWO_TOPICS, 5)
+        await cluster.admins[2].create(TWO_TOPICS, 5)
         cluster.controller.fence(1)
         cluster.controller.fence(0)
         cluster.controller.heartbeat(1)
@@ -62,7 +62,7 @@ async def test_results_are_grouped_by_topic(virtual_time: VirtualTimeLoop) -> No
 
 async def test_without_named_partitions_all_that_need_it_are_elected(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[2].create_topics(TWO_TOPICS, 5)
+        await cluster.admins[2].create(TWO_TOPICS, 5)
         cluster.controller.fence(0)
         assert errors(await elect(cluster, election=0)) == {
             ("a", 0): ErrorCode.preferred_leader_not_available,

@@ -7,8 +7,7 @@ from kio.schema.types import GroupId
 from kio.static.primitive import i8
 
 from examples.broker.errors import ApiError
-from examples.broker.errors import ErrorCode as DomainErrorCode
-from examples.broker.handlers.find_coordinator import find_coordinator
+from examples.broker.handlers.group_membership import find_coordinator
 from examples.broker.metadata import BrokerRegistration
 from examples.broker.protocol.apis import FIND_COORDINATOR
 from examples.broker.protocol.codec import RequestContext
@@ -20,7 +19,7 @@ CONTEXT = RequestContext(FIND_COORDINATOR, FIND_COORDINATOR.max_version, 1, "rea
 class Directory:
     async def coordinator_of(self, group_id: str) -> BrokerRegistration:
         if group_id == ELSEWHERE:
-            raise ApiError(DomainErrorCode.COORDINATOR_NOT_AVAILABLE, "nobody leads it")
+            raise ApiError(ErrorCode.coordinator_not_available, "nobody leads it")
         return BrokerRegistration(2, "10.0.0.2", 9094)
 
 

@@ -1,8 +1,5 @@
 """DescribeLogDirs and DescribeProducers: requests and responses."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 from kio.schema.describe_log_dirs.v4 import DescribeLogDirsRequest
 from kio.schema.describe_log_dirs.v4.request import DescribableLogDirTopic
@@ -13,13 +10,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from examples.broker.handlers.log_dirs import describe_log_dirs
-from examples.broker.handlers.producers import describe_producers
-from examples.broker.replication.produce import LEADER_ACK, ProduceParams
-from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.storage.disk import Disk
+from examples.broker.handlers.logs import describe_log_dirs, describe_producers
+from examples.broker.replication.requests import LEADER_ACK, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
-from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT
 from tests.examples.broker.leader_broker import Cluster, events
 from tests.examples.broker.wire_batches import NO_PRODUCER, wire_batch
@@ -67,20 +60,6 @@ async def test_only_the_requested_replicas_are_described(cluster: Cluster) -> No
     cluster.create(0, 1)
     assert sizes(await log_dir(cluster, 1, 7)) == {("events", 1): 0}
     assert sizes(await log_dir(cluster, 0, topic=TopicName("missing"))) == {}
-
-
-async def test_a_directory_is_described_with_its_volume(
-    virtual_time: VirtualTimeLoop, tmp_path: Path
-) -> None:
-    # It is not made before the first write.
-    directory = tmp_path / "data" / "broker-0"
-    async with ReplicaManager.running(0, disk=Disk(directory)) as broker:
-        cluster = Cluster(broker)
-        cluster.create(0)
-        described = await log_dir(cluster, 0)
-        assert described.log_dir == str(directory)
-        assert described.total_bytes == shutil.disk_usage(tmp_path).total
-        assert 0 < described.usable_bytes < described.total_bytes
 
 
 async def producers(cluster: Cluster, index: int = 0) -> tuple[ErrorCode, set[tuple[int, int, int, int]]]:

@@ -13,12 +13,12 @@ from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderPartiti
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
-from examples.broker.handlers.list_offsets import list_offsets
+from examples.broker.controller.settings import OFFSETS_TOPIC
+from examples.broker.handlers.reads import list_offsets
 from examples.broker.metadata import PartitionState
 from examples.broker.protocol.apis import DELETE_RECORDS, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from examples.broker.protocol.codec import RequestContext
-from examples.broker.replication.produce import LEADER_ACK, ProduceParams
+from examples.broker.replication.requests import LEADER_ACK, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
@@ -41,7 +41,7 @@ async def offset(
     partition = ListOffsetsPartition(
         partition_index=i32(index), current_leader_epoch=i32(epoch), timestamp=i64(timestamp)
     )
-    response = await Loopback(cluster.broker).request(
+    response = await Loopback(cluster.sessions).request(
         LIST_OFFSETS,
         ListOffsetsRequest(
             replica_id=BrokerId(replica_id),
@@ -145,7 +145,7 @@ async def epoch_end(cluster: Cluster, leader_epoch: int, *, current: int = -1) -
     partition = OffsetForLeaderPartition(
         partition=i32(0), current_leader_epoch=i32(current), leader_epoch=i32(leader_epoch)
     )
-    response = await Loopback(cluster.broker).request(
+    response = await Loopback(cluster.sessions).request(
         OFFSET_FOR_LEADER_EPOCH,
         OffsetForLeaderEpochRequest(topics=(OffsetForLeaderTopic(topic=EVENTS, partitions=(partition,)),)),
     )
@@ -171,7 +171,7 @@ async def test_the_end_of_an_epoch_is_where_the_next_leader_began(cluster: Clust
 async def delete(
     cluster: Cluster, offsets: dict[int, int], timeout: float, *, topic: TopicName = EVENTS
 ) -> list[tuple[int, int, ErrorCode]]:
-    response = await Loopback(cluster.broker).request(
+    response = await Loopback(cluster.sessions).request(
         DELETE_RECORDS,
         DeleteRecordsRequest(
             timeout=i32Timedelta.parse(timedelta(seconds=timeout)),

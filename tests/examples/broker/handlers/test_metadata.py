@@ -11,9 +11,9 @@ from kio.schema.metadata.v13.response import MetadataResponseTopic
 from kio.schema.types import TopicName
 from kio.static.primitive import i8
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC, ClusterDefaults
 from examples.broker.controller.new_topic import NewTopic
-from examples.broker.handlers.metadata import describe_cluster, metadata
+from examples.broker.controller.settings import OFFSETS_TOPIC, ClusterDefaults
+from examples.broker.handlers.cluster_metadata import describe_cluster, metadata
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
 
@@ -69,7 +69,7 @@ async def test_a_fenced_broker_is_not_listed_and_its_replicas_are_offline(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("events", assignment=((0, 1, 2),))], 5)
+        await cluster.admins[0].create([NewTopic("events", assignment=((0, 1, 2),))], 5)
         cluster.controller.fence(0)
         await cluster.settle()
         response = await ask(cluster, "events")
@@ -86,7 +86,7 @@ async def test_a_partition_without_a_leader_has_an_error_and_its_topic_has_none(
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("events", assignment=((0,), (1,)))], 5)
+        await cluster.admins[0].create([NewTopic("events", assignment=((0,), (1,)))], 5)
         cluster.controller.fence(0)
         await cluster.settle()
         topic = only(await ask(cluster, "events"))
@@ -99,7 +99,7 @@ async def test_a_partition_without_a_leader_has_an_error_and_its_topic_has_none(
 
 async def test_all_topics_are_listed_when_none_is_named(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("a"), NewTopic(OFFSETS_TOPIC)], 5)
+        await cluster.admins[0].create([NewTopic("a"), NewTopic(OFFSETS_TOPIC)], 5)
         topics = {topic.name: topic for topic in (await ask_all(cluster)).topics}
         assert {name: topic.is_internal for name, topic in topics.items()} == {
             "a": False,
@@ -109,7 +109,7 @@ async def test_all_topics_are_listed_when_none_is_named(virtual_time: VirtualTim
 
 async def test_a_topic_can_be_asked_for_by_its_id(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b")], 5)
+        await cluster.admins[0].create([NewTopic("a"), NewTopic("b")], 5)
         topic_id = cluster.controller.image.topics["b"].topic_id
         found = only(await ask(cluster, topic_id=topic_id))
         assert (found.name, found.topic_id, found.error_code) == ("b", topic_id, ErrorCode.none)

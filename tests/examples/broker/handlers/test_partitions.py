@@ -9,9 +9,9 @@ from kio.schema.list_partition_reassignments.v0 import ListPartitionReassignment
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i32Timedelta
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import MAX_PARTITIONS, NewTopic
-from examples.broker.handlers.partitions import create_partitions, list_partition_reassignments
+from examples.broker.controller.settings import OFFSETS_TOPIC
+from examples.broker.handlers.topic_admin import create_partitions, list_partition_reassignments
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
 
@@ -41,7 +41,7 @@ def sizes(cluster: ControlledCluster) -> dict[str, int]:
 
 async def test_each_topic_gets_its_partitions_or_its_error(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b"), NewTopic(OFFSETS_TOPIC)], 5)
+        await cluster.admins[0].create([NewTopic("a"), NewTopic("b"), NewTopic(OFFSETS_TOPIC)], 5)
         added = await add(
             cluster, more("a", 3, (1,), (2,)), more("b", 1), more("missing", 2), more(OFFSETS_TOPIC, 9)
         )
@@ -60,7 +60,7 @@ async def test_each_topic_gets_its_partitions_or_its_error(virtual_time: Virtual
 
 async def test_validate_only_adds_nothing(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("a")], 5)
+        await cluster.admins[0].create([NewTopic("a")], 5)
         assert await add(cluster, more("a", 3), more("b", 3), validate_only=True) == {
             "a": ErrorCode.none,
             "b": ErrorCode.unknown_topic_or_partition,
@@ -70,14 +70,14 @@ async def test_validate_only_adds_nothing(virtual_time: VirtualTimeLoop) -> None
 
 async def test_a_topic_that_is_named_twice_gets_nothing(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("a")], 5)
+        await cluster.admins[0].create([NewTopic("a")], 5)
         assert await add(cluster, more("a", 3), more("a", 4)) == {"a": ErrorCode.invalid_request}
         assert sizes(cluster) == {"a": 1}
 
 
 async def test_too_many_partitions_together_are_refused(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("a"), NewTopic("b")], 5)
+        await cluster.admins[0].create([NewTopic("a"), NewTopic("b")], 5)
         half = MAX_PARTITIONS // 2
         assert await add(cluster, more("a", half + 1), more("b", half + 2)) == dict.fromkeys(
             "ab", ErrorCode.policy_violation

@@ -1,7 +1,6 @@
 """InitProducerId: requests and responses."""
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -9,13 +8,10 @@ from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerId
 from kio.schema.types import ProducerId, TransactionalId
 from kio.static.primitive import i16, i32Timedelta
 
-from examples.broker.controller.cluster_defaults import ClusterDefaults
 from examples.broker.controller.controller import Controller
-from examples.broker.controller.stored_metadata import StoredMetadata
-from examples.broker.handlers.producer_ids import init_producer_id
+from examples.broker.handlers.writes import init_producer_id
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
-from tests.examples.broker.full_disk import full_disk
 
 
 async def ask(
@@ -60,13 +56,3 @@ async def test_a_transactional_producer_is_refused_for_good_with_a_line_in_the_l
         assert response.error_code is ErrorCode.transactional_id_authorization_failed
         assert (response.producer_id, response.producer_epoch) == (-1, -1)
     assert f"serves no transactions: produce without transactional.id {transactional_id!r}" in caplog.text
-
-
-async def test_without_room_to_reserve_ids_nobody_gets_one(
-    virtual_time: VirtualTimeLoop, tmp_path: Path
-) -> None:
-    async with Controller.running(ClusterDefaults(), StoredMetadata(tmp_path)) as controller:
-        with full_disk():
-            response = await ask(controller)
-        assert (response.error_code, response.producer_id) == (ErrorCode.kafka_storage_error, -1)
-        assert (await ask(controller)).producer_id == 0

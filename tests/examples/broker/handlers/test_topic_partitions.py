@@ -9,9 +9,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import NewTopic
-from examples.broker.handlers.topic_partitions import MOST_PARTITIONS, describe_topic_partitions
+from examples.broker.controller.settings import OFFSETS_TOPIC
+from examples.broker.handlers.cluster_metadata import MOST_PARTITIONS, describe_topic_partitions
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
 
@@ -43,7 +43,7 @@ def next_page(response: DescribeTopicPartitionsResponse) -> tuple[str, int] | No
 
 async def test_a_topic_is_described_with_its_partitions(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("events", assignment=((0, 1), (0, 2)))], 5)
+        await cluster.admins[0].create([NewTopic("events", assignment=((0, 1), (0, 2)))], 5)
         for broker_id in (0, 2):
             cluster.controller.fence(broker_id)
         await cluster.settle()
@@ -60,7 +60,7 @@ async def test_a_topic_is_described_with_its_partitions(virtual_time: VirtualTim
 
 async def test_all_topics_are_described_in_order_when_none_is_named(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("b"), NewTopic("a", 2), NewTopic(OFFSETS_TOPIC)], 5)
+        await cluster.admins[0].create([NewTopic("b"), NewTopic("a", 2), NewTopic(OFFSETS_TOPIC)], 5)
         response = await describe(cluster)
         assert found(response) == {OFFSETS_TOPIC: [0], "a": [0, 1], "b": [0]}
         assert [topic.is_internal for topic in response.topics] == [True, False, False]
@@ -69,7 +69,7 @@ async def test_all_topics_are_described_in_order_when_none_is_named(virtual_time
 
 async def test_an_unknown_topic_has_an_error(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("a")], 5)
+        await cluster.admins[0].create([NewTopic("a")], 5)
         response = await describe(cluster, "missing", "a", "a")
         assert {topic.name: topic.error_code for topic in response.topics} == {
             "a": ErrorCode.none,
@@ -79,7 +79,7 @@ async def test_an_unknown_topic_has_an_error(virtual_time: VirtualTimeLoop) -> N
 
 async def test_a_page_ends_at_the_limit_and_its_cursor_begins_the_next(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("a", 3), NewTopic("b", 2), NewTopic("c", 1)], 5)
+        await cluster.admins[0].create([NewTopic("a", 3), NewTopic("b", 2), NewTopic("c", 1)], 5)
         pages, cursor = [], None
         while True:
             response = await describe(cluster, "missing", "c", "b", "a", limit=2, cursor=cursor)
@@ -94,7 +94,7 @@ async def test_a_page_that_is_full_at_the_end_of_a_topic_goes_on_with_the_next_t
     virtual_time: VirtualTimeLoop,
 ) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("a", 2), NewTopic("b", 2)], 5)
+        await cluster.admins[0].create([NewTopic("a", 2), NewTopic("b", 2)], 5)
         response = await describe(cluster, limit=2)
         assert (found(response), next_page(response)) == ({"a": [0, 1]}, ("b", 0))
         # The topic of the cursor was deleted in between.
@@ -104,7 +104,7 @@ async def test_a_page_that_is_full_at_the_end_of_a_topic_goes_on_with_the_next_t
 
 async def test_absurd_limits_and_cursors_are_brought_into_range(virtual_time: VirtualTimeLoop) -> None:
     async with ControlledCluster.running() as cluster:
-        await cluster.admins[0].create_topics([NewTopic("a", MOST_PARTITIONS + 1)], 5)
+        await cluster.admins[0].create([NewTopic("a", MOST_PARTITIONS + 1)], 5)
         assert found(await describe(cluster, limit=-5)) == {"a": [0]}
         response = await describe(cluster, limit=2**31 - 1, cursor=("a", -(2**31)))
         assert len(found(response)["a"]) == MOST_PARTITIONS

@@ -15,9 +15,9 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i16, i32, i32Timedelta
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import MAX_PARTITIONS
-from examples.broker.handlers.topics import create_topics, delete_topics
+from examples.broker.controller.settings import OFFSETS_TOPIC
+from examples.broker.handlers.topic_admin import create_topics, delete_topics
 from examples.broker.metadata import TopicConfig
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import CONTEXT, ControlledCluster
@@ -162,7 +162,6 @@ async def test_a_creation_not_in_the_brokers_metadata_times_out_at_the_clients_t
         assert results["events"].error_code is ErrorCode.request_timed_out
         assert round(virtual_time.time(), 2) == 3
         assert await delete(cluster, "events") == {"events": ErrorCode.none}
-        cluster.resume(0)
 
 
 async def test_each_deleted_topic_is_answered(virtual_time: VirtualTimeLoop) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from examples.broker.cluster import ClusterConfig
-from examples.broker.controller.cluster_defaults import ClusterDefaults
-from examples.broker.group.config import GroupConfig
+from examples.broker.controller.settings import ClusterDefaults
+from examples.broker.group.coordinator import GroupConfig
 from examples.broker.node.node import BrokerConfig
 from tests.examples.broker.live.live_cluster import LiveCluster
 

@@ -29,7 +29,7 @@ class Refusals:
             try:
                 return append(log, batch, leader_epoch)
             except ApiError as error:
-                if error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and batch.producer is not None:
+                if error.code is ErrorCode.out_of_order_sequence_number and batch.producer is not None:
                     kind = refusals.gaps if _is_after_gap(log, batch.producer) else refusals.unfounded
                     kind.append(f"{batch.producer} was refused by {log!r}: {error}")
                 raise

@@ -11,13 +11,24 @@ once for each epoch. The last copy is the acknowledged one, and the last copies 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+
+from kio.records.readers import read_batch
 
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 
 Epoch = tuple[int, int]
 """A producer id and its epoch. A later epoch is larger."""
+
+
+def values(batches: Iterable[RecordBatch]) -> dict[int, int]:
+    """The numbers that are stored, by offset."""
+    return {
+        batch.base_offset + index: int(record.value or b"")
+        for batch in batches
+        for index, record in enumerate(read_batch(batch.data, 0)[0].records)
+    }
 
 
 def find_faults(

@@ -14,13 +14,13 @@ from rich.console import Console as Terminal
 
 from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import COMMANDS, Console
-from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import NO_LEADER
 from examples.broker.node.node import BrokerConfig
 from examples.broker.protocol.apis import LIST_GROUPS
 from examples.broker.protocol.client import PeerConnection
-from examples.broker.replication.produce import ALL_ACKS, ProduceParams
+from examples.broker.replication.requests import ALL_ACKS, ProduceParams
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.wire_batches import wire_batch
@@ -157,7 +157,7 @@ async def test_clients_are_told_the_advertised_host_and_followers_need_not_reach
         appended = await cluster.nodes[leader(cluster)].replicas.append(
             ProduceParams(ALL_ACKS), {EVENTS: WireRecordBatch.parse(wire_batch(b"x"))}
         )
-    assert appended[EVENTS].error is ErrorCode.NONE
+    assert appended[EVENTS].error is ErrorCode.none
 
 
 async def test_nothing_is_left_running_when_the_block_ends() -> None:

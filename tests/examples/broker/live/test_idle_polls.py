@@ -73,7 +73,7 @@ def polls(request: pytest.FixtureRequest) -> Iterator[int]:
 def test_idle_polls_take_no_processor_time_and_are_completed_together(
     cluster: LiveCluster, polls: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster.look(lambda running: running.controller.create_topic(TOPIC))
+    cluster.look(lambda running: running.controller.create(TOPIC))
     cluster.until(lambda running: running.nodes[LEADER].replicas.partitions.get(PARTITION))
     address = cluster.look(lambda running: (running.nodes[LEADER].host, running.nodes[LEADER].port))
     without = spent(cluster)

@@ -19,8 +19,8 @@ from confluent_kafka.cimpl import NewTopic
 from examples.broker.errors import ErrorCode
 from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.client import PeerConnection
-from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch
 from examples.broker.replication.follower_request import FollowerRequest
+from examples.broker.replication.requests import Fetched, FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.live_cluster import PATIENCE, until
 
@@ -170,7 +170,7 @@ def test_a_stop_answers_pending_requests_frees_the_ports_and_prints_nothing_else
         answers = [poll.result(PATIENCE) for poll in polls]
     for index, answer in enumerate(answers):
         error = answer[TopicPartition(TOPIC, index)].error
-        assert error in (ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        assert error in (ErrorCode.none, ErrorCode.not_leader_or_follower)
     assert brokers.ended() == 0
     assert brokers.output.endswith("stopping: answering the pending requests\n")
     assert brokers.errors == "", brokers.errors

@@ -14,7 +14,7 @@ def batch(sequence: int, epoch: int = 0) -> RecordBatch:
 
 
 def append_refused(log: PartitionLog, refused: RecordBatch) -> None:
-    with pytest.raises(ApiError, check=lambda error: error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+    with pytest.raises(ApiError, check=lambda error: error.code is ErrorCode.out_of_order_sequence_number):
         log.append_as_leader(refused)
 
 
@@ -37,7 +37,7 @@ def test_the_refusal_of_a_stored_batch_or_of_the_next_one_is_unfounded(
     log.append_as_leader(batch(0))
 
     def refuse(*args: object) -> None:
-        raise ApiError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "for no reason")
+        raise ApiError(ErrorCode.out_of_order_sequence_number, "for no reason")
 
     monkeypatch.setattr(ProducerState, "check", refuse)
     with Refusals.observed() as refusals:

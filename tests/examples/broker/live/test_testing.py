@@ -20,7 +20,7 @@ def threaded_cluster() -> Iterator[ThreadedCluster]:
 
 
 def create_topic(cluster: ThreadedCluster) -> None:
-    cluster.look(lambda running: running.controller.create_topic(NewTopic("events", 3, 3)))
+    cluster.look(lambda running: running.controller.create(NewTopic("events", 3, 3)))
 
 
 @pytest.mark.parametrize(

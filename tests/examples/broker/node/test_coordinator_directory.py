@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.node.coordinator_directory import OffsetsTopicDirectory
@@ -40,9 +40,9 @@ async def test_a_group_is_coordinated_by_the_leader_of_its_partition() -> None:
 async def test_while_all_brokers_are_fenced_clients_have_to_retry() -> None:
     async with ControlledCluster.running(1) as cluster, directory(cluster) as coordinators:
         cluster.controller.fence(0)
-        assert await refusal(coordinators) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert await refusal(coordinators) is ErrorCode.coordinator_not_available
         cluster.controller.heartbeat(0)
         assert (await coordinators.coordinator_of(GROUP)).broker_id == 0
         cluster.controller.fence(0)
         await cluster.settle()
-        assert await refusal(coordinators) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert await refusal(coordinators) is ErrorCode.coordinator_not_available

@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.errors import ErrorCode
-from examples.broker.group.group_loader import SLICE
-from examples.broker.group.group_log import Record
+from examples.broker.group.group_log import SLICE, Record
 from examples.broker.metadata import PartitionState
 from examples.broker.node import group_log_digest
 from examples.broker.node.group_log_digest import GroupLogDigest
 from examples.broker.node.replicated_group_log import COMMIT_TIMEOUT, DIGEST_INTERVAL, ReplicatedGroupLog
-from examples.broker.replication.fetch import FetchParams, PartitionFetch
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import TOPIC_ID, Cluster, image_of
@@ -59,7 +58,7 @@ async def replicate(cluster: Cluster) -> None:
 async def append(cluster: Cluster, log: ReplicatedGroupLog, *records: Record) -> None:
     appending = await cluster.start(log.append(0, records))
     await replicate(cluster)
-    assert await appending is ErrorCode.NONE
+    assert await appending is ErrorCode.none
 
 
 def digest(log: ReplicatedGroupLog) -> int:
@@ -84,11 +83,11 @@ async def mostly_replaced(cluster: Cluster) -> ReplicatedGroupLog:
 async def test_a_takeover_reads_what_later_records_have_not_replaced(cluster: Cluster) -> None:
     log = log_of(cluster.broker)
     for records in ([(b"a", b"1"), (b"b", b"1")], [(b"a", b"2")], [(b"c", b"1")], [(b"c", None)]):
-        assert await log.append(0, records) is ErrorCode.NONE
+        assert await log.append(0, records) is ErrorCode.none
     assert len(list(log.read(0))) == 5
     assert digest(log) == 5
     assert digest(log) == 0
-    assert await log.append(0, [(b"b", None), (b"", b"3")]) is ErrorCode.NONE
+    assert await log.append(0, [(b"b", None), (b"", b"3")]) is ErrorCode.none
     assert list(log.read(0)) == [(b"a", b"2"), (b"b", b"1"), (b"b", None), (b"", b"3")]
 
 
@@ -98,7 +97,7 @@ async def test_records_that_may_still_be_truncated_are_not_in_the_digest(cluster
     assert digest(log) == 0
     assert list(log.read(0)) == [(b"a", b"1")]
     await cluster.broker.fetch(FetchParams(1, max_wait=0), {OFFSETS: PartitionFetch(1)})
-    assert await appending is ErrorCode.NONE
+    assert await appending is ErrorCode.none
     assert digest(log) == 1
 
 
@@ -131,7 +130,7 @@ async def test_a_digest_ends_when_its_log_begins_anew(cluster: Cluster) -> None:
     steps, partition = log.digest(), cluster.partition(OFFSETS)
     next(steps)
     partition.log.truncate_fully_and_start_at(2)
-    partition.local.move_high_watermark(partition.log.log_end_offset_metadata)
+    partition.local.high_watermark = partition.log.log_end_offset
     list(steps)
     await log.append(0, [(b"d", b"1")])
     assert list(log.read(0)) == [(b"d", b"1")]

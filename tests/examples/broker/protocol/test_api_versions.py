@@ -4,9 +4,9 @@ import pytest
 from kio.schema.api_versions.v4 import ApiVersionsRequest
 from kio.schema.errors import ErrorCode
 
-from examples.broker.protocol.api_versions import api_versions
 from examples.broker.protocol.apis import API_VERSIONS, APIS, PRODUCE
 from examples.broker.protocol.codec import RequestContext
+from examples.broker.protocol.server import api_versions
 
 
 def client(name: str, version: str = "1.0") -> ApiVersionsRequest:

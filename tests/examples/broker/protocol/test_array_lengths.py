@@ -17,10 +17,10 @@ from kio.schema.types import GroupId
 from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32, i32Timedelta
 
+from examples.broker.errors import ProtocolError
 from examples.broker.protocol.apis import Api
 from examples.broker.protocol.array_lengths import array_length_check
 from examples.broker.protocol.codec import decode_request
-from examples.broker.protocol.errors import ProtocolError
 from examples.broker.protocol.versions import request_class
 from tests.examples.broker.protocol.wire_messages import SERVED, emptied, filled, named, request_frame
 

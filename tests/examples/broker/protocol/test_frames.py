@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples.broker.protocol.errors import InvalidFrameSize, OtherProtocol
+from examples.broker.errors import ProtocolError
 from examples.broker.protocol.frames import FrameBuffer
 from tests.examples.broker.protocol.wire_messages import with_size
 
@@ -29,7 +29,7 @@ def test_frames_are_complete_and_in_order_for_any_chunks(frames: list[bytes], da
 def test_an_invalid_frame_size_is_refused_by_the_prefix_alone(size: int) -> None:
     buffer = FrameBuffer(8, 40)
     buffer.feed(size.to_bytes(4, "big", signed=True))
-    with pytest.raises(InvalidFrameSize, match=f"of {size} bytes"):
+    with pytest.raises(ProtocolError, match=f"of {size} bytes"):
         buffer.take()
 
 
@@ -44,7 +44,7 @@ def test_an_invalid_frame_size_is_refused_by_the_prefix_alone(size: int) -> None
 def test_another_protocol_is_called_by_its_name(start: bytes, name: str) -> None:
     buffer = FrameBuffer(8, 100 * 1024 * 1024)
     buffer.feed(start + bytes(4))
-    with pytest.raises(OtherProtocol, match=name):
+    with pytest.raises(ProtocolError, match=name):
         buffer.take()
 
 

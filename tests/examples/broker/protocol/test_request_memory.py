@@ -6,7 +6,7 @@ import pytest
 from anyio import current_time, sleep
 
 from examples.broker.protocol.connection import ConnectionLimits
-from examples.broker.protocol.request_memory import ALWAYS_RECEIVED, RequestMemory
+from examples.broker.protocol.gate import ALWAYS_RECEIVED, RequestMemory
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.protocol.memory_socket import connected
 from tests.examples.broker.protocol.server_and_client import (

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from examples.broker.protocol.apis import APIS, Api
-from examples.broker.protocol.schema import FieldShape, shape_of
+from examples.broker.protocol.conversion import FieldShape, shape_of
 from examples.broker.protocol.versions import response_class
 
 SERVED = [(api, version) for api in APIS.values() for version in range(api.min_version, api.max_version + 1)]

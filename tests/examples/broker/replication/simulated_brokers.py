@@ -7,8 +7,8 @@ from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.partition import Partition
 from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.storage.disk import Disk
 from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory
 from tests.examples.broker.leader_broker import events, image_of
@@ -74,11 +74,11 @@ class Controller:
     ) -> PartitionState:
         state = self.state
         if state.leader != broker_id or wanted.leader_epoch != state.leader_epoch:
-            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, f"{broker_id} does not lead in {state}")
+            raise ApiError(ErrorCode.fenced_leader_epoch, f"{broker_id} does not lead in {state}")
         if wanted.partition_epoch != state.partition_epoch:
-            raise ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{wanted} is not about {state}")
+            raise ApiError(ErrorCode.invalid_update_version, f"{wanted} is not about {state}")
         if self.fenced.intersection(wanted.in_sync):
-            raise ApiError(ErrorCode.INELIGIBLE_REPLICA, f"{self.fenced} are fenced")
+            raise ApiError(ErrorCode.ineligible_replica, f"{self.fenced} are fenced")
         self.state = state.with_in_sync(wanted.in_sync)
         return self.state
 

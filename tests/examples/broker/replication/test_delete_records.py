@@ -6,11 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.delete_records import HIGH_WATERMARK, Deleted, PartitionDeleted
-from examples.broker.replication.fetch import FetchParams, PartitionFetch
-from examples.broker.replication.produce import LEADER_ACK
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import HIGH_WATERMARK, LEADER_ACK, FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
+from examples.broker.waits.delete_records import Deleted, PartitionDeleted
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import Cluster
 
@@ -56,17 +55,17 @@ async def test_a_deletion_waits_for_the_log_start_offset_of_every_live_follower(
     await tell_log_start(cluster, 1, {events: 10})
     assert waiting(cluster) == 1
     await tell_log_start(cluster, 1, {events: 15})
-    assert await deletion == {events: PartitionDeleted(ErrorCode.NONE, 15)}
+    assert await deletion == {events: PartitionDeleted(ErrorCode.none, 15)}
 
 
 async def test_a_deletion_of_records_deleted_everywhere_is_answered_at_once(cluster: Cluster) -> None:
     (events,) = cluster.create(0, replicas=1)
     await cluster.produce(events)
     assert await cluster.broker.delete_records(30, {events: 5}) == {
-        events: PartitionDeleted(ErrorCode.NONE, 5)
+        events: PartitionDeleted(ErrorCode.none, 5)
     }
     assert await cluster.broker.delete_records(30, {events: 2}) == {
-        events: PartitionDeleted(ErrorCode.NONE, 5)
+        events: PartitionDeleted(ErrorCode.none, 5)
     }
 
 
@@ -74,7 +73,7 @@ async def test_all_committed_records_can_be_deleted_without_an_offset(cluster: C
     (events,) = cluster.create(0, replicas=1)
     await cluster.produce(events)
     deleted = await cluster.broker.delete_records(30, {events: HIGH_WATERMARK})
-    assert deleted == {events: PartitionDeleted(ErrorCode.NONE, 10)}
+    assert deleted == {events: PartitionDeleted(ErrorCode.none, 10)}
 
 
 @pytest.mark.parametrize("offset", [-2, 11])
@@ -84,8 +83,8 @@ async def test_an_offset_that_is_not_committed_is_out_of_range(cluster: Cluster,
     await cluster.produce(events, acks=LEADER_ACK)
     unknown = TopicPartition("unknown", 0)
     assert await cluster.broker.delete_records(30, {events: offset, unknown: 0}) == {
-        events: PartitionDeleted(ErrorCode.OFFSET_OUT_OF_RANGE),
-        unknown: PartitionDeleted(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        events: PartitionDeleted(ErrorCode.offset_out_of_range),
+        unknown: PartitionDeleted(ErrorCode.unknown_topic_or_partition),
     }
     assert cluster.partition(events).log.log_start_offset == 0
 
@@ -99,8 +98,8 @@ async def test_at_the_timeout_pending_partitions_time_out_and_others_keep_their_
     deletion = await cluster.start(cluster.broker.delete_records(30, {done: 10, slow: 10}))
     await tell_log_start(cluster, 1, {done: 10, slow: 9})
     assert await deletion == {
-        done: PartitionDeleted(ErrorCode.NONE, 10),
-        slow: PartitionDeleted(ErrorCode.REQUEST_TIMED_OUT),
+        done: PartitionDeleted(ErrorCode.none, 10),
+        slow: PartitionDeleted(ErrorCode.request_timed_out),
     }
     assert virtual_time.time() - began == pytest.approx(30, abs=0.002)
 
@@ -112,8 +111,8 @@ async def test_a_pending_deletion_is_answered_when_its_partition_has_another_lea
     cluster.lead_by(moved, 1)
     cluster.delete(gone)
     assert await deletion == {
-        moved: PartitionDeleted(ErrorCode.NOT_LEADER_OR_FOLLOWER),
-        gone: PartitionDeleted(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        moved: PartitionDeleted(ErrorCode.not_leader_or_follower),
+        gone: PartitionDeleted(ErrorCode.not_leader_or_follower),
     }
 
 
@@ -125,7 +124,7 @@ async def test_a_deletion_no_longer_waits_for_a_follower_that_dies(
     deletion = await cluster.start(cluster.broker.delete_records(30, {events: 10}))
     monkeypatch.setattr(f"{__name__}.DEAD", {1, 2})
     cluster.broker.apply(cluster.image, [])
-    assert await deletion == {events: PartitionDeleted(ErrorCode.NONE, 10)}
+    assert await deletion == {events: PartitionDeleted(ErrorCode.none, 10)}
 
 
 async def test_a_deletion_of_a_cancelled_caller_is_cancelled(cluster: Cluster) -> None:

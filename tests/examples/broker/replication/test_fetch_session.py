@@ -6,24 +6,23 @@ from hypothesis import strategies as st
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import PartitionState, TopicConfig
-from examples.broker.replication.fetch import CONSUMER, PartitionFetch, PartitionFetched
-from examples.broker.replication.fetch_session import (
+from examples.broker.replication.fetch_sessions import FetchSession
+from examples.broker.replication.follower_request import (
     NO_SESSION,
-    FetchSession,
     FetchSessionHandler,
+    FollowerRequest,
     epoch_after,
 )
-from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.partition import Partition
+from examples.broker.replication.requests import CONSUMER, PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.replica import Replica
-from examples.broker.storage.segment import UNKNOWN_OFFSET_METADATA, FetchDataInfo
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.leader_broker import TOPIC_ID
 
 ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
-RECORDS = FetchDataInfo(UNKNOWN_OFFSET_METADATA, (RecordBatch(1, b"x"),), 1)
+RECORDS = (RecordBatch(1, b"x"),)
 FOLLOWER = 1
 
 
@@ -32,7 +31,7 @@ def session_of(*topic_partitions: TopicPartition, reader: int = FOLLOWER) -> Fet
 
 
 def quiet(mark: int = 5, start: int = 0) -> PartitionFetched:
-    return PartitionFetched(ErrorCode.NONE, mark, start)
+    return PartitionFetched(ErrorCode.none, mark, start)
 
 
 def partition(*, in_sync: tuple[int, ...] = (0, FOLLOWER)) -> Partition:
@@ -50,11 +49,11 @@ def test_the_first_response_has_every_partition() -> None:
 @pytest.mark.parametrize(
     "news",
     [
-        PartitionFetched(ErrorCode.NONE, 5, 0, RECORDS),
+        PartitionFetched(ErrorCode.none, 5, 0, RECORDS),
         quiet(mark=6),
         quiet(start=1),
-        PartitionFetched(ErrorCode.NOT_LEADER_OR_FOLLOWER),
-        PartitionFetched(ErrorCode.NONE, 5, 0, diverging_epoch=EpochEndOffset(1, 3)),
+        PartitionFetched(ErrorCode.not_leader_or_follower),
+        PartitionFetched(ErrorCode.none, 5, 0, diverging_epoch=EpochEndOffset(1, 3)),
     ],
     ids=["records", "high watermark", "log start", "error", "divergence"],
 )
@@ -67,7 +66,7 @@ def test_later_responses_have_only_changed_partitions(news: PartitionFetched) ->
 
 def test_a_partition_that_had_records_is_read_after_the_others() -> None:
     session = session_of(ONE, OTHER)
-    records = PartitionFetched(ErrorCode.NONE, 5, 0, RECORDS)
+    records = PartitionFetched(ErrorCode.none, 5, 0, RECORDS)
     for had_records, quiet_one in ((ONE, OTHER), (OTHER, ONE), (ONE, OTHER)):
         session.incremental_response({had_records: records, quiet_one: quiet()})
         assert list(session.unread) == [quiet_one, had_records]
@@ -78,7 +77,7 @@ def test_a_partition_that_had_records_is_read_after_the_others() -> None:
 def test_an_error_is_repeated_and_its_end_is_sent() -> None:
     session = session_of(ONE)
     session.incremental_response({ONE: quiet()})
-    fenced = PartitionFetched(ErrorCode.FENCED_LEADER_EPOCH)
+    fenced = PartitionFetched(ErrorCode.fenced_leader_epoch)
     assert (
         session.incremental_response({ONE: fenced})
         == session.incremental_response({ONE: fenced})
@@ -148,7 +147,7 @@ def test_a_partition_whose_follower_may_join_the_in_sync_replicas_is_not_set_asi
 
 def test_the_fetches_of_a_session_count_for_the_partitions_that_they_do_not_read() -> None:
     session, led = session_of(ONE), partition()
-    led.update_follower_fetch_state(FOLLOWER, led.log.log_end_offset_metadata, now=0)
+    led.update_follower_fetch_state(FOLLOWER, led.log.log_end_offset, now=0)
     session.incremental_response({ONE: quiet(mark=0)})
     session.set_aside(led)
     session.last_used = 100
@@ -165,7 +164,7 @@ def test_a_request_with_a_wrong_epoch_is_refused_and_changes_nothing(epoch: int)
     session = session_of(ONE)
     with pytest.raises(ApiError) as refused:
         session.update(epoch, {OTHER: PartitionFetch(0)}, [ONE])
-    assert refused.value.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert refused.value.code is ErrorCode.invalid_fetch_session_epoch
     assert session.partitions == session.unread == {ONE: PartitionFetch(0)}
     session.update(1, {}, [])
 

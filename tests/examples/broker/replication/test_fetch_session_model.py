@@ -13,11 +13,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, PartitionState, TopicConfig, TopicImage
-from examples.broker.replication.fetch import CONSUMER, Fetched, FetchParams, PartitionFetch
-from examples.broker.replication.fetch_session import FetchSession, epoch_after
+from examples.broker.replication.fetch_sessions import FetchSession, FetchSessions
+from examples.broker.replication.follower_request import epoch_after
 from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.produce import LEADER_ACK, ProduceParams
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import (
+    CONSUMER,
+    LEADER_ACK,
+    Fetched,
+    FetchParams,
+    PartitionFetch,
+    ProduceParams,
+)
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory
@@ -54,7 +61,7 @@ class Leader:
 
     def alter_partition(self, topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
         if self.refuses:
-            raise ApiError(ErrorCode.INELIGIBLE_REPLICA, "not now")
+            raise ApiError(ErrorCode.ineligible_replica, "not now")
         return wanted.with_in_sync(wanted.in_sync)
 
     def state(self) -> list[tuple[Any, ...]]:
@@ -96,9 +103,9 @@ class SessionModel(RuleBasedStateMachine):
             image = self.image()
             for leader in (self.with_sessions, self.reading_all):
                 leader.replicas.apply(image, PARTITIONS)
-            now = asyncio.get_running_loop().time()
+            self.fetch_sessions = FetchSessions(self.with_sessions.replicas)
             for reader in READERS:
-                session = self.with_sessions.hosted.fetch_sessions.open(reader, {}, now)
+                session = self.fetch_sessions.open(reader, {})
                 assert session is not None
                 self.sessions[reader] = session
 
@@ -213,15 +220,14 @@ class SessionModel(RuleBasedStateMachine):
         forgotten = [entry for entry in sent if entry not in wanted]
         for entry in forgotten:
             self.told[reader].pop(entry, None)
-        session = self.with_sessions.hosted.fetch_sessions.resume(
+        session = self.fetch_sessions.resume(
             reader,
             self.sessions[reader].session_id,
             epoch_after(self.sessions[reader].epoch),
             {entry: fetch for entry, fetch in wanted.items() if sent.get(entry) != fetch},
             forgotten,
-            asyncio.get_running_loop().time(),
         )
-        return await self.with_sessions.replicas.fetch_in_session(params, session)
+        return await self.fetch_sessions.fetch(params, session)
 
     @invariant()
     def both_leaders_decide_the_same(self) -> None:

@@ -1,5 +1,6 @@
 """The sessions of a broker: who has one, and for how long."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
@@ -7,10 +8,8 @@ from typing import Any
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch import CONSUMER, FetchParams, PartitionFetch
-from examples.broker.replication.fetch_session import FetchSession
-from examples.broker.replication.fetch_sessions import EVICTION, MAX_SESSIONS, FetchSessions
-from examples.broker.replication.produce import LEADER_ACK
+from examples.broker.replication.fetch_sessions import EVICTION, MAX_SESSIONS, FetchSession
+from examples.broker.replication.requests import CONSUMER, LEADER_ACK, FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of
 
@@ -18,86 +17,84 @@ ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
 A_BATCH_A_SEGMENT = replace(CONFIG, segment_bytes=1)
 
 
-def opened(sessions: FetchSessions, reader: int, *topic_partitions: TopicPartition) -> FetchSession:
-    session = sessions.open(reader, dict.fromkeys(topic_partitions, PartitionFetch(0)), now=0)
+def opened(cluster: Cluster, reader: int, *topic_partitions: TopicPartition) -> FetchSession:
+    session = cluster.sessions.open(reader, dict.fromkeys(topic_partitions, PartitionFetch(0)))
     assert session is not None
     return session
 
 
-def is_open(sessions: FetchSessions, session: FetchSession, now: float = 0) -> bool:
+def is_open(cluster: Cluster, session: FetchSession) -> bool:
     """Send a session's next request; return whether the session is there."""
     try:
-        sessions.resume(session.replica_id, session.session_id, session.epoch + 1, {}, (), now=now)
+        cluster.sessions.resume(session.replica_id, session.session_id, session.epoch + 1, {}, ())
     except ApiError as error:
-        return error.code is not ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        return error.code is not ErrorCode.fetch_session_id_not_found
     return True
 
 
-def test_a_follower_has_one_session_the_latest() -> None:
-    sessions = FetchSessions()
-    earlier, later = (opened(sessions, 2, ONE) for _ in range(2))
-    assert not is_open(sessions, earlier)
-    assert is_open(sessions, later)
-    assert sessions.of(ONE) == [later]
+async def test_a_follower_has_one_session_the_latest(cluster: Cluster) -> None:
+    earlier, later = (opened(cluster, 2, ONE) for _ in range(2))
+    assert not is_open(cluster, earlier)
+    assert is_open(cluster, later)
+    assert cluster.sessions.of(ONE) == [later]
 
 
-def test_consumers_have_sessions_of_their_own() -> None:
-    sessions = FetchSessions()
-    one, two = (opened(sessions, CONSUMER, ONE) for _ in range(2))
-    assert is_open(sessions, one)
-    assert is_open(sessions, two)
-    sessions.close(CONSUMER, one.session_id)
-    assert not is_open(sessions, one)
-    assert sessions.of(ONE) == [two]
+async def test_consumers_have_sessions_of_their_own(cluster: Cluster) -> None:
+    one, two = (opened(cluster, CONSUMER, ONE) for _ in range(2))
+    assert is_open(cluster, one)
+    assert is_open(cluster, two)
+    cluster.sessions.close(CONSUMER, one.session_id)
+    assert not is_open(cluster, one)
+    assert cluster.sessions.of(ONE) == [two]
 
 
-def test_a_reader_cannot_use_the_session_of_another_one() -> None:
-    sessions = FetchSessions()
-    session = opened(sessions, 2, ONE)
+async def test_a_reader_cannot_use_the_session_of_another_one(cluster: Cluster) -> None:
+    session = opened(cluster, 2, ONE)
     for reader in (3, CONSUMER):
-        sessions.close(reader, session.session_id)
+        cluster.sessions.close(reader, session.session_id)
         with pytest.raises(ApiError) as refused:
-            sessions.resume(reader, session.session_id, 1, {}, (), now=0)
-        assert refused.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    assert is_open(sessions, session)
+            cluster.sessions.resume(reader, session.session_id, 1, {}, ())
+        assert refused.value.code is ErrorCode.fetch_session_id_not_found
+    assert is_open(cluster, session)
 
 
-def test_a_change_is_told_to_the_sessions_that_have_the_partition_now() -> None:
-    sessions = FetchSessions()
-    session = opened(sessions, 2, ONE)
-    sessions.resume(2, session.session_id, 1, {OTHER: PartitionFetch(0)}, [ONE], now=0)
+async def test_a_change_is_told_to_the_sessions_that_have_the_partition_now(cluster: Cluster) -> None:
+    sessions = cluster.sessions
+    session = opened(cluster, 2, ONE)
+    sessions.resume(2, session.session_id, 1, {OTHER: PartitionFetch(0)}, [ONE])
     assert sessions.of(ONE) == []
     assert sessions.of(OTHER) == [session]
-    sessions.resume(2, session.session_id, 2, {ONE: PartitionFetch(0)}, (), now=0)
+    sessions.resume(2, session.session_id, 2, {ONE: PartitionFetch(0)}, ())
     assert sessions.of(ONE) == [session]
 
 
-def test_a_request_with_a_wrong_epoch_changes_nothing() -> None:
-    sessions = FetchSessions()
-    session = opened(sessions, 2, ONE)
+async def test_a_request_with_a_wrong_epoch_changes_nothing(cluster: Cluster) -> None:
+    session = opened(cluster, 2, ONE)
+    used = session.last_used
+    await asyncio.sleep(9)
     with pytest.raises(ApiError, match="INVALID_FETCH_SESSION_EPOCH"):
-        sessions.resume(2, session.session_id, 5, {OTHER: PartitionFetch(0)}, [ONE], now=9)
-    assert sessions.of(ONE) == [session]
-    assert (sessions.of(OTHER), session.last_used) == ([], 0)
+        cluster.sessions.resume(2, session.session_id, 5, {OTHER: PartitionFetch(0)}, [ONE])
+    assert cluster.sessions.of(ONE) == [session]
+    assert (cluster.sessions.of(OTHER), session.last_used) == ([], used)
 
 
-def test_a_follower_gets_the_place_of_the_session_that_is_unused_for_longest() -> None:
-    sessions = FetchSessions()
-    first, second, *_ = [opened(sessions, CONSUMER) for _ in range(MAX_SESSIONS)]
-    assert is_open(sessions, first)
-    follower = opened(sessions, 2)
-    assert not is_open(sessions, second)
-    assert is_open(sessions, first)
-    assert is_open(sessions, follower)
+async def test_a_follower_gets_the_place_of_the_session_that_is_unused_for_longest(cluster: Cluster) -> None:
+    first, second, *_ = [opened(cluster, CONSUMER) for _ in range(MAX_SESSIONS)]
+    assert is_open(cluster, first)
+    follower = opened(cluster, 2)
+    assert not is_open(cluster, second)
+    assert is_open(cluster, first)
+    assert is_open(cluster, follower)
 
 
-def test_a_consumer_gets_a_place_only_when_another_session_is_unused() -> None:
-    sessions = FetchSessions()
-    first, *_ = [opened(sessions, CONSUMER) for _ in range(MAX_SESSIONS)]
-    assert sessions.open(CONSUMER, {}, now=EVICTION - 0.1) is None
-    assert is_open(sessions, first, now=EVICTION - 0.1)
-    assert sessions.open(CONSUMER, {}, now=EVICTION) is not None
-    assert is_open(sessions, first)
+async def test_a_consumer_gets_a_place_only_when_another_session_is_unused(cluster: Cluster) -> None:
+    first, *_ = [opened(cluster, CONSUMER) for _ in range(MAX_SESSIONS)]
+    await asyncio.sleep(EVICTION - 0.1)
+    assert cluster.sessions.open(CONSUMER, {}) is None
+    assert is_open(cluster, first)
+    await asyncio.sleep(0.1)
+    assert cluster.sessions.open(CONSUMER, {}) is not None
+    assert is_open(cluster, first)
 
 
 async def append(cluster: Cluster) -> None:
@@ -149,18 +146,17 @@ async def test_each_change_of_a_partition_that_was_set_aside_is_told(
     for _ in range(2):
         await cluster.produce(ONE, acks=LEADER_ACK)
     await cluster.follow(2, {ONE: 10})
-    sessions = cluster.broker.fetch_sessions
     wanted = {ONE: PartitionFetch(20, current_leader_epoch=0), OTHER: PartitionFetch(0)}
-    session = sessions.open(1, wanted, now=0)
+    session = cluster.sessions.open(1, wanted)
     assert session is not None
     params = FetchParams(1, max_wait=0)
-    assert (await cluster.broker.fetch_in_session(params, session)).keys() == {ONE, OTHER}
+    assert (await cluster.sessions.fetch(params, session)).keys() == {ONE, OTHER}
     # The first fetch has moved the high watermark.
-    assert (await cluster.broker.fetch_in_session(params, session)).keys() == {ONE}
+    assert (await cluster.sessions.fetch(params, session)).keys() == {ONE}
     assert session.unread == {}
     await change(cluster)
     assert list(session.unread) == [ONE]
-    assert (await cluster.broker.fetch_in_session(params, session)).keys() == {ONE}
+    assert (await cluster.sessions.fetch(params, session)).keys() == {ONE}
 
 
 @pytest.mark.parametrize("change", [append, lead_in_a_new_epoch, lead_no_longer, host_no_longer])
@@ -169,11 +165,11 @@ async def test_a_waiting_fetch_of_a_session_is_answered_when_one_of_its_partitio
 ) -> None:
     cluster.create(0, 1)
     wanted = dict.fromkeys([ONE, OTHER], PartitionFetch(0, current_leader_epoch=0))
-    session = cluster.broker.fetch_sessions.open(1, wanted, now=0)
+    session = cluster.sessions.open(1, wanted)
     assert session is not None
     params = FetchParams(1, max_wait=30)
-    await cluster.broker.fetch_in_session(FetchParams(1, max_wait=0), session)
-    fetch = await cluster.start(cluster.broker.fetch_in_session(params, session))
+    await cluster.sessions.fetch(FetchParams(1, max_wait=0), session)
+    fetch = await cluster.start(cluster.sessions.fetch(params, session))
     figures = cluster.broker.fetch_purgatory.statistics()
     assert (figures.pending, figures.keys) == (1, 1), "it watches its session, and not each partition"
     await change(cluster)
@@ -184,9 +180,9 @@ async def test_a_waiting_fetch_of_a_consumers_session_is_answered_when_the_high_
     cluster: Cluster,
 ) -> None:
     cluster.create(0, 1)
-    session = cluster.broker.fetch_sessions.open(CONSUMER, {ONE: PartitionFetch(0)}, now=0)
+    session = cluster.sessions.open(CONSUMER, {ONE: PartitionFetch(0)})
     assert session is not None
-    fetch = await cluster.start(cluster.broker.fetch_in_session(FetchParams(max_wait=30), session))
+    fetch = await cluster.start(cluster.sessions.fetch(FetchParams(max_wait=30), session))
     await append(cluster)
     assert cluster.broker.fetch_purgatory.statistics().pending == 1
     await cluster.replicate({ONE: 10})

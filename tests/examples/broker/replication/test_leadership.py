@@ -8,11 +8,11 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
-from examples.broker.replication.alter_partition import AlterPartition, accept_any_isr
-from examples.broker.replication.fetch import PartitionFetch, PartitionFetched
+from examples.broker.replication.followers import AlterPartition, accept_any_isr
 from examples.broker.replication.partition import (
     Partition,
 )
+from examples.broker.replication.requests import PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 from examples.broker.storage.replica import Replica
@@ -61,7 +61,7 @@ def append_numbered(p: Partition, sequence: int, epoch: int = 0) -> int:
 
 
 def fetched(p: Partition, replica_id: int, offset: int, now: float = 0) -> bool:
-    return p.update_follower_fetch_state(replica_id, p.log.locate(offset), now).high
+    return p.update_follower_fetch_state(replica_id, offset, now).high
 
 
 def read(p: Partition, offset: int, last_fetched_epoch: int = -1) -> PartitionFetched:
@@ -76,7 +76,7 @@ def refusal(call: Callable[[], object]) -> ErrorCode:
 
 
 def test_an_unassigned_partition_has_no_leader() -> None:
-    assert refusal(partition().check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert refusal(partition().check_leader) is ErrorCode.not_leader_or_follower
 
 
 def test_appended_records_have_the_epoch_of_their_leader() -> None:
@@ -164,9 +164,9 @@ def test_a_producer_that_begins_a_new_epoch_after_a_refusal_stores_a_batch_twice
     p = partition()
     p.make_follower(FIRST.led_by(OTHER))
     p.local.append_as_follower([numbered(0).at(0, 1)], 1, 0)
-    assert refusal(p.check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER, "the answer to sequences 0 and 1"
+    assert refusal(p.check_leader) is ErrorCode.not_leader_or_follower, "the answer to sequences 0 and 1"
     p.make_leader(p.state.led_by(SELF), now=0)
-    assert refusal(lambda: append_numbered(p, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(lambda: append_numbered(p, 2)) is ErrorCode.out_of_order_sequence_number
     assert append_numbered(p, 0) == 0, "sent again in the same epoch, it is not stored again"
     assert append_numbered(p, 0, epoch=1) == 1
     assert [batch.producer for batch in p.log.batches()] == [numbered(0).producer, numbered(0, 1).producer]
@@ -177,13 +177,13 @@ def test_a_producer_that_begins_a_new_epoch_after_a_refusal_stores_a_batch_twice
 
 def test_an_older_epoch_is_fenced_and_a_newer_one_is_unknown() -> None:
     p = leader(FIRST.led_by(SELF).led_by(SELF))
-    assert refusal(lambda: p.check_leader(1)) is ErrorCode.FENCED_LEADER_EPOCH
-    assert refusal(lambda: p.check_leader(3)) is ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert refusal(lambda: p.check_leader(1)) is ErrorCode.fenced_leader_epoch
+    assert refusal(lambda: p.check_leader(3)) is ErrorCode.unknown_leader_epoch
     p.check_leader(2)
     p.check_leader()
     p.make_follower(p.state.led_by(OTHER))
-    assert refusal(lambda: p.check_leader(2)) is ErrorCode.FENCED_LEADER_EPOCH
-    assert refusal(lambda: p.check_leader(3)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert refusal(lambda: p.check_leader(2)) is ErrorCode.fenced_leader_epoch
+    assert refusal(lambda: p.check_leader(3)) is ErrorCode.not_leader_or_follower
 
 
 def test_a_diverging_reader_gets_the_diverging_epoch_and_no_records() -> None:
@@ -196,7 +196,7 @@ def test_a_diverging_reader_gets_the_diverging_epoch_and_no_records() -> None:
     assert read(p, 10, last_fetched_epoch=1).diverging_epoch == EpochEndOffset(0, 20)
     assert read(p, 20, last_fetched_epoch=0).batches
     assert read(p, 30, last_fetched_epoch=2).diverging_epoch is None
-    assert refusal(lambda: read(p, 30, last_fetched_epoch=3)) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert refusal(lambda: read(p, 30, last_fetched_epoch=3)) is ErrorCode.offset_out_of_range
 
 
 def test_a_follower_truncates_after_the_divergence() -> None:
@@ -253,7 +253,7 @@ def test_a_new_leader_has_no_latest_offset_until_its_high_watermark_reaches_its_
     p.make_leader(p.state.led_by(SELF), now=0)
     for timestamp in (LATEST_TIMESTAMP, 5_000, 6_000):
         ask = partial(p.offset_for_timestamp, timestamp, from_follower=False)
-        assert refusal(ask) is ErrorCode.OFFSET_NOT_AVAILABLE
+        assert refusal(ask) is ErrorCode.offset_not_available
     assert p.offset_for_timestamp(EARLIEST_TIMESTAMP, from_follower=False) == TimestampAndOffset(-1, 0, 0)
     assert p.offset_for_timestamp(5_000, from_follower=True) == TimestampAndOffset(5_000, 0, 0)
     for replica_id in (OTHER, THIRD):
@@ -272,7 +272,7 @@ def test_consumers_do_not_find_uncommitted_records_by_timestamp() -> None:
 
 
 def refuse(topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
-    raise ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{topic_partition} has changed since {wanted}")
+    raise ApiError(ErrorCode.invalid_update_version, f"{topic_partition} has changed since {wanted}")
 
 
 def test_the_controller_is_asked_with_the_epochs_the_leader_knows() -> None:
@@ -317,11 +317,11 @@ def test_a_follower_joins_only_when_it_has_reached_the_start_of_the_epoch() -> N
 def test_a_batch_above_the_limit_is_too_large() -> None:
     p = partition(max_message_bytes=39)
     p.make_leader(FIRST, now=0)
-    assert refusal(lambda: append(p)) is ErrorCode.MESSAGE_TOO_LARGE
+    assert refusal(lambda: append(p)) is ErrorCode.message_too_large
     assert p.log.log_end_offset == 0
 
 
 def test_without_a_leader_no_broker_leads() -> None:
     p = leader()
     p.make_follower(p.state.led_by(NO_LEADER))
-    assert refusal(p.check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert refusal(p.check_leader) is ErrorCode.not_leader_or_follower

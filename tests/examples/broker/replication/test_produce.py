@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.produce import LEADER_ACK, NO_ACKS, PartitionProduced, Produced
+from examples.broker.replication.requests import LEADER_ACK, NO_ACKS
 from examples.broker.topic_partition import TopicPartition
+from examples.broker.waits.produce import PartitionProduced, Produced
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import Cluster
 
@@ -24,8 +25,8 @@ def waiting(cluster: Cluster) -> int:
 @pytest.mark.parametrize("acks", [NO_ACKS, LEADER_ACK])
 async def test_a_produce_with_acks_0_or_1_waits_for_no_follower(cluster: Cluster, acks: int) -> None:
     (events,) = cluster.create(0)
-    assert await cluster.produce(events, acks=acks) == {events: PartitionProduced(ErrorCode.NONE, 0, 0)}
-    assert await cluster.produce(events, acks=acks) == {events: PartitionProduced(ErrorCode.NONE, 10, 0)}
+    assert await cluster.produce(events, acks=acks) == {events: PartitionProduced(ErrorCode.none, 0, 0)}
+    assert await cluster.produce(events, acks=acks) == {events: PartitionProduced(ErrorCode.none, 10, 0)}
     assert cluster.partition(events).high_watermark == 0
 
 
@@ -36,12 +37,12 @@ async def test_a_produce_with_acks_all_waits_for_the_slowest_in_sync_replica(clu
     assert waiting(cluster) == 1
     await cluster.follow(2, {events: 10})
     assert waiting(cluster) == 0
-    assert await produce == {events: PartitionProduced(ErrorCode.NONE, 0, 0)}
+    assert await produce == {events: PartitionProduced(ErrorCode.none, 0, 0)}
 
 
 async def test_a_produce_with_acks_all_on_a_lone_replica_never_parks(cluster: Cluster) -> None:
     (events,) = cluster.create(0, replicas=1)
-    assert errors(await cluster.produce(events)) == [ErrorCode.NONE]
+    assert errors(await cluster.produce(events)) == [ErrorCode.none]
     assert cluster.partition(events).high_watermark == 10
 
 
@@ -53,8 +54,8 @@ async def test_each_partition_of_a_produce_has_its_own_required_offset(cluster: 
     assert waiting(cluster) == 1, "ten records reach the end of the batch in one partition, not in the other"
     await cluster.replicate({two: 20})
     assert await produce == {
-        one: PartitionProduced(ErrorCode.NONE, 0, 0),
-        two: PartitionProduced(ErrorCode.NONE, 10, 0),
+        one: PartitionProduced(ErrorCode.none, 0, 0),
+        two: PartitionProduced(ErrorCode.none, 10, 0),
     }
 
 
@@ -76,9 +77,9 @@ async def test_at_the_timeout_pending_partitions_time_out_and_others_keep_their_
     produce = await cluster.start(cluster.produce(done, slow, UNKNOWN, within=30))
     await cluster.replicate({done: 10})
     assert await produce == {
-        done: PartitionProduced(ErrorCode.NONE, 0, 0),
-        slow: PartitionProduced(ErrorCode.REQUEST_TIMED_OUT, 0, 0),
-        UNKNOWN: PartitionProduced(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        done: PartitionProduced(ErrorCode.none, 0, 0),
+        slow: PartitionProduced(ErrorCode.request_timed_out, 0, 0),
+        UNKNOWN: PartitionProduced(ErrorCode.unknown_topic_or_partition),
     }
     assert virtual_time.time() - began == pytest.approx(30, abs=0.002)
     assert cluster.broker.produce_purgatory.statistics().expired == 1
@@ -86,12 +87,12 @@ async def test_at_the_timeout_pending_partitions_time_out_and_others_keep_their_
 
 async def test_a_produce_with_timeout_0_times_out_at_once(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
-    assert errors(await cluster.produce(events, within=0)) == [ErrorCode.REQUEST_TIMED_OUT]
+    assert errors(await cluster.produce(events, within=0)) == [ErrorCode.request_timed_out]
     assert cluster.partition(events).log.log_end_offset == 10, "timed out is not undone"
 
 
 async def test_a_produce_refused_everywhere_is_answered_at_once(cluster: Cluster) -> None:
-    assert errors(await cluster.produce(UNKNOWN)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert errors(await cluster.produce(UNKNOWN)) == [ErrorCode.unknown_topic_or_partition]
 
 
 @pytest.mark.parametrize("acks", [-2, 2])
@@ -99,7 +100,7 @@ async def test_acks_other_than_0_1_and_all_are_refused_and_nothing_is_appended(
     cluster: Cluster, acks: int
 ) -> None:
     (events,) = cluster.create(0)
-    assert errors(await cluster.produce(events, acks=acks)) == [ErrorCode.INVALID_REQUIRED_ACKS]
+    assert errors(await cluster.produce(events, acks=acks)) == [ErrorCode.invalid_required_acks]
     assert cluster.partition(events).log.log_end_offset == 0
 
 
@@ -109,7 +110,7 @@ async def test_a_produce_is_refused_below_min_insync_replicas(cluster: Cluster) 
     await asyncio.sleep(10.5)
     cluster.broker.maybe_shrink_isr()
     assert cluster.partition(events).in_sync_replicas == (0,)
-    assert errors(await cluster.produce(events)) == [ErrorCode.NOT_ENOUGH_REPLICAS]
+    assert errors(await cluster.produce(events)) == [ErrorCode.not_enough_replicas]
 
 
 async def test_a_produce_completes_when_the_follower_it_waits_for_is_dropped(cluster: Cluster) -> None:
@@ -119,7 +120,7 @@ async def test_a_produce_completes_when_the_follower_it_waits_for_is_dropped(clu
     await asyncio.sleep(10.5)
     assert waiting(cluster) == 1
     cluster.broker.maybe_shrink_isr()
-    assert errors(await produce) == [ErrorCode.NONE]
+    assert errors(await produce) == [ErrorCode.none]
     assert cluster.partition(events).in_sync_replicas == (0, 1)
 
 
@@ -127,8 +128,8 @@ async def test_a_pending_produce_is_answered_when_its_partition_has_another_lead
     (events,) = cluster.create(0)
     produce = await cluster.start(cluster.produce(events))
     cluster.lead_by(events, 1)
-    assert errors(await produce) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
-    assert errors(await cluster.produce(events)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert errors(await produce) == [ErrorCode.not_leader_or_follower]
+    assert errors(await cluster.produce(events)) == [ErrorCode.not_leader_or_follower]
 
 
 async def test_a_pending_produce_is_answered_when_its_replica_moves_away(cluster: Cluster) -> None:
@@ -137,7 +138,7 @@ async def test_a_pending_produce_is_answered_when_its_replica_moves_away(cluster
     cluster.delete(gone)
     assert waiting(cluster) == 1
     await cluster.replicate({kept: 10})
-    assert errors(await produce) == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]
+    assert errors(await produce) == [ErrorCode.not_leader_or_follower, ErrorCode.none]
 
 
 async def test_a_produce_of_a_cancelled_caller_is_cancelled(cluster: Cluster) -> None:

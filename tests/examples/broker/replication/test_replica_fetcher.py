@@ -6,11 +6,16 @@ import pytest
 
 from examples.broker.metadata import PartitionState, TopicConfig
 from examples.broker.node.remote_leader import RemoteLeader
-from examples.broker.replication.fetch import Fetched, FetchParams, PartitionFetch
 from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.produce import LEADER_ACK, ProduceParams
 from examples.broker.replication.replica_fetcher import BACKOFF, LogOffsets, ReplicaFetcher
+from examples.broker.replication.requests import (
+    LEADER_ACK,
+    Fetched,
+    FetchParams,
+    PartitionFetch,
+    ProduceParams,
+)
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
@@ -75,7 +80,7 @@ async def test_a_busy_partition_does_not_block_a_large_batch_of_another(
     cluster.broker.apply(image, [busy, large])
     hosted = HostedPartitions(1)
     hosted.apply(image, [busy, large], now=0)
-    leader = RemoteLeader(Loopback(cluster.broker), 1) if in_session else cluster.broker
+    leader = RemoteLeader(Loopback(cluster.sessions), 1) if in_session else cluster.broker
     follower = ReplicaFetcher(leader, hosted, [busy, large], max_wait=0)
     await cluster.broker.append(
         ProduceParams(LEADER_ACK), {large: WireRecordBatch.parse(wire_batch(b"x" * (limit + 1)))}

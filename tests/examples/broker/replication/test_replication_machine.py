@@ -13,9 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import NO_LEADER
-from examples.broker.replication.fetch import Fetched, Fetches, FetchParams
-from examples.broker.replication.produce import ALL_ACKS, ProduceParams
 from examples.broker.replication.replica_fetcher import LogOffsets, ReplicaFetcher
+from examples.broker.replication.requests import ALL_ACKS, Fetched, Fetches, FetchParams, ProduceParams
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory import OperationWithdrawn
@@ -111,7 +110,7 @@ class ReplicationMachine(RuleBasedStateMachine):
 
     async def produce(self, broker: Broker, batch: RecordBatch) -> None:
         response = await broker.replicas.append(ProduceParams(ALL_ACKS, NEVER), {EVENTS: batch})
-        if response[EVENTS].error is ErrorCode.NONE:
+        if response[EVENTS].error is ErrorCode.none:
             self.acknowledged.append(Acknowledged(response[EVENTS].base_offset, batch.data))
             if batch.producer is not None and batch.producer.first_sequence == self.sequence:
                 self.sequence += 1

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import TopicConfig
-from examples.broker.replication.produce import LEADER_ACK, ProduceParams
+from examples.broker.replication.requests import LEADER_ACK, ProduceParams
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of
@@ -26,7 +26,7 @@ async def test_a_changed_configuration_has_its_effect_at_once(cluster: Cluster) 
     log = cluster.partition(events).log
     configure(cluster, events, replace(CONFIG, max_message_bytes=39))
     refused = await cluster.produce(events, acks=LEADER_ACK)
-    assert refused[events].error is ErrorCode.MESSAGE_TOO_LARGE
+    assert refused[events].error is ErrorCode.message_too_large
     configure(cluster, events, replace(CONFIG, segment_bytes=40))
     await append(cluster, events, 3)
     assert log.segment_count == 3

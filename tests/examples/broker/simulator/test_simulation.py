@@ -10,9 +10,9 @@ import pytest
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage
 from examples.broker.replication.partition import LogAppendInfo, Partition
-from examples.broker.replication.produce import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.replication.replica_fetcher import ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.replication.requests import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
@@ -118,7 +118,7 @@ async def test_failed_batches_are_counted_and_not_reported_as_lost(
         partition: Partition, batch: RecordBatch, now: float, *, acks_all: bool
     ) -> LogAppendInfo:
         if next(calls) % 10 == 0:
-            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "now and then")
+            raise ApiError(ErrorCode.not_enough_replicas, "now and then")
         return append(partition, batch, now, acks_all=acks_all)
 
     monkeypatch.setattr(Partition, "append_as_leader", refuse_every_tenth)

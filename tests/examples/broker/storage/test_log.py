@@ -5,7 +5,6 @@ import pytest
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.segment import LogOffsetMetadata
 
 SEGMENT_BYTES = 100
 
@@ -24,14 +23,12 @@ def log() -> PartitionLog:
 
 
 def offsets(log: PartitionLog, offset: int, max_bytes: int = 10_000, **options: bool) -> list[int]:
-    read = log.read(offset, max_bytes, log.log_end_offset_metadata, **options)
-    return [batch.base_offset for batch in read.batches]
+    return [batch.base_offset for batch in log.read(offset, max_bytes, log.log_end_offset, **options)]
 
 
 def test_an_empty_log_starts_and_ends_at_offset_0() -> None:
     log = PartitionLog(SEGMENT_BYTES)
     assert (log.log_start_offset, log.log_end_offset, log.segment_count) == (0, 0, 1)
-    assert log.log_end_offset_metadata == LogOffsetMetadata(0, 0, 0)
 
 
 def test_a_leader_assigns_the_next_offsets_and_keeps_the_bytes() -> None:
@@ -65,7 +62,6 @@ def test_a_segment_needs_a_positive_size() -> None:
 
 def test_a_segment_rolls_when_the_next_batch_would_not_fit(log: PartitionLog) -> None:
     assert log.segment_count == 3
-    assert log.log_end_offset_metadata == LogOffsetMetadata(50, 40, 40)
     assert log.size_in_bytes == 200
 
 
@@ -83,15 +79,8 @@ def test_a_read_gives_whole_batches_up_to_its_limit_from_one_segment(log: Partit
     assert offsets(log, 0, max_bytes=80) == [0, 10]
 
 
-def test_a_read_returns_its_bytes_and_position(log: PartitionLog) -> None:
-    read = log.read(10, 10_000, log.log_end_offset_metadata)
-    assert read.size_in_bytes == 40
-    assert read.fetch_offset_metadata == LogOffsetMetadata(10, 0, 40)
-
-
 def test_a_read_begins_with_the_batch_that_holds_its_offset(log: PartitionLog) -> None:
     assert offsets(log, 15) == [10]
-    assert log.locate(15) == LogOffsetMetadata(15, 0, 40)
 
 
 def test_min_one_batch_returns_the_first_batch_of_any_size(log: PartitionLog) -> None:
@@ -101,39 +90,26 @@ def test_min_one_batch_returns_the_first_batch_of_any_size(log: PartitionLog) ->
 
 @pytest.mark.parametrize("bound", [10, 20, 40])
 def test_a_read_stops_at_its_upper_bound(log: PartitionLog, bound: int) -> None:
-    upper_bound = log.locate(bound)
-    found = [
-        batch.base_offset
-        for offset in range(0, 50, 10)
-        for batch in log.read(offset, 40, upper_bound).batches
-    ]
+    found = [batch.base_offset for offset in range(0, 50, 10) for batch in log.read(offset, 40, bound)]
     assert found == list(range(0, bound, 10))
-
-
-def test_a_read_at_the_end_returns_no_batches_and_the_position(log: PartitionLog) -> None:
-    read = log.read(50, 10_000, log.log_end_offset_metadata)
-    assert (read.batches, read.size_in_bytes) == ((), 0)
-    assert read.fetch_offset_metadata == log.log_end_offset_metadata
 
 
 @pytest.mark.parametrize("offset", [-1, 9, 51])
 def test_a_read_outside_the_log_is_out_of_range(log: PartitionLog, offset: int) -> None:
     log.increment_log_start_offset(10)
     with pytest.raises(ApiError, match="OFFSET_OUT_OF_RANGE") as refused:
-        log.read(offset, 10_000, log.log_end_offset_metadata)
-    assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+        log.read(offset, 10_000, log.log_end_offset)
+    assert refused.value.code is ErrorCode.offset_out_of_range
 
 
 def test_truncating_drops_what_is_at_and_past_the_offset(log: PartitionLog) -> None:
     log.truncate_to(30)
     assert (log.log_end_offset, log.segment_count) == (30, 2)
-    assert log.log_end_offset_metadata == LogOffsetMetadata(30, 20, 40)
     assert log.append_as_leader(batch()) == 30
 
 
 def test_truncating_at_a_segments_start_leaves_it_empty_and_active(log: PartitionLog) -> None:
     log.truncate_to(20)
-    assert log.log_end_offset_metadata == LogOffsetMetadata(20, 20, 0)
     log.append_as_leader(batch())
     assert offsets(log, 20) == [20]
 
@@ -179,16 +155,8 @@ def test_the_start_moves_forward_only_and_not_past_the_end(log: PartitionLog) ->
         log.increment_log_start_offset(51)
 
 
-def test_offsets_compare_by_segment_and_count_bytes_within_one() -> None:
-    early, late, next_segment = (
-        LogOffsetMetadata(0, 0, 0),
-        LogOffsetMetadata(10, 0, 40),
-        LogOffsetMetadata(20, 20, 0),
-    )
-    assert early.on_same_segment(late)
-    assert not early.on_older_segment(late)
-    assert late.on_older_segment(next_segment)
-    assert not next_segment.on_older_segment(late)
-    assert late.position_diff(early) == 40
-    with pytest.raises(ValueError, match="different segments"):
-        next_segment.position_diff(late)
+@pytest.mark.parametrize(("start", "end", "size"), [(0, 0, 0), (0, 50, 200), (15, 40, 120), (50, 30, -80)])
+def test_the_bytes_between_two_offsets_are_counted_across_segments(
+    log: PartitionLog, start: int, end: int, size: int
+) -> None:
+    assert log.bytes_between(start, end) == size

@@ -1,21 +1,11 @@
-"""The log against a naive list of batches, in memory and in files."""
+"""The log against a naive list of batches."""
 
-import shutil
-import tempfile
-from pathlib import Path
-
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from examples.broker.errors import ApiError
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.wire_batch import WireRecordBatch
-from tests.examples.broker.full_disk import full_disk
-from tests.examples.broker.storage.stored_log import opened
-from tests.examples.broker.wire_batches import wire_batch
 
 SEGMENT_BYTES = 20
 UNLIMITED = 1_000_000
@@ -26,22 +16,16 @@ class LogMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.log = self.open()
+        self.log = PartitionLog(SEGMENT_BYTES)
         self.batches: list[RecordBatch] = []
         self.start = 0
         self.end = 0
         self.appended = 0
 
-    def open(self) -> PartitionLog:
-        return PartitionLog(SEGMENT_BYTES)
-
-    def batch(self, records: int, size: int) -> RecordBatch:
-        return RecordBatch(records, bytes([self.appended % 256]) * size)
-
     @rule(records=st.integers(1, 4), size=st.integers(1, 30))
     def append(self, records: int, size: int) -> None:
         self.appended += 1
-        batch = self.batch(records, size)
+        batch = RecordBatch(records, bytes([self.appended % 256]) * size)
         assert self.log.append_as_leader(batch) == self.end
         stored = batch.at(self.end, 0)
         self.batches.append(stored)
@@ -68,73 +52,35 @@ class LogMachine(RuleBasedStateMachine):
         bound = data.draw(st.sampled_from([self.end, *(b.base_offset for b in self.batches)]))
         if bound < self.start:
             return
-        read = self.log.read(offset, max_bytes, self.log.locate(bound), min_one_batch=min_one_batch)
+        read = self.log.read(offset, max_bytes, bound, min_one_batch=min_one_batch)
         readable = [b for b in self.batches if b.next_offset > offset and b.next_offset <= bound]
-        assert list(read.batches) == readable[: len(read.batches)]
-        assert read.size_in_bytes == sum(batch.size_in_bytes for batch in read.batches)
-        assert read.size_in_bytes <= max_bytes or (min_one_batch and len(read.batches) == 1)
-        assert read.fetch_offset_metadata.message_offset == offset
+        assert list(read) == readable[: len(read)]
+        size = sum(batch.size_in_bytes for batch in read)
+        assert size <= max_bytes or (min_one_batch and len(read) == 1)
         if readable and (min_one_batch or readable[0].size_in_bytes <= max_bytes):
-            assert read.batches
+            assert read
 
     @rule(data=st.data())
     def count_bytes_between(self, data: st.DataObject) -> None:
         starts = [b.base_offset for b in self.batches if b.base_offset >= self.start]
         first, last = sorted(data.draw(st.sampled_from([*starts, self.end])) for _ in range(2))
-        low, high = self.log.locate(first), self.log.locate(last)
         between = [b.size_in_bytes for b in self.batches if first <= b.base_offset < last]
-        if low.on_same_segment(high):
-            assert high.position_diff(low) == sum(between)
-        else:
-            assert low.on_older_segment(high)
+        assert self.log.bytes_between(first, last) == sum(between)
+        assert self.log.bytes_between(last, first) == -sum(between)
 
     @invariant()
     def the_log_has_the_models_offsets(self) -> None:
         assert (self.log.log_start_offset, self.log.log_end_offset) == (self.start, self.end)
-        assert self.log.log_end_offset_metadata.message_offset == self.end
 
     @invariant()
     def reading_on_from_the_start_gives_every_batch_once(self) -> None:
         found: list[RecordBatch] = []
         offset = self.start
-        while batches := self.log.read(offset, UNLIMITED, self.log.log_end_offset_metadata).batches:
+        while batches := self.log.read(offset, UNLIMITED, self.end):
             found += batches
             offset = batches[-1].next_offset
         assert found == [batch for batch in self.batches if batch.next_offset > self.start]
 
 
-class StoredLogMachine(LogMachine):
-    """The log is in files. After a kill it is read again, and nothing is lost."""
-
-    def __init__(self) -> None:
-        self.directory = Path(tempfile.mkdtemp())
-        super().__init__()
-
-    def open(self) -> PartitionLog:
-        return opened(self.directory / "events-0", segment_bytes=200)
-
-    def batch(self, records: int, size: int) -> RecordBatch:
-        return WireRecordBatch.parse(wire_batch(*[bytes([self.appended % 256]) * size] * records))
-
-    @rule()
-    def kill(self) -> None:
-        segments = self.log.segment_count
-        self.log = self.open()
-        assert self.log.segment_count in (segments, segments - 1), "an empty segment may have no file"
-
-    @rule(records=st.integers(1, 4), size=st.integers(1, 30), part=st.floats(0, 1, exclude_max=True))
-    def append_to_a_full_disk(self, records: int, size: int, part: float) -> None:
-        batch = self.batch(records, size)
-        with full_disk(int(batch.size_in_bytes * part)), pytest.raises(ApiError, match="KAFKA_STORAGE_ERROR"):
-            self.log.append_as_leader(batch)
-
-    def teardown(self) -> None:
-        shutil.rmtree(self.directory)
-
-
 TestLogAgainstAList = LogMachine.TestCase
 TestLogAgainstAList.settings = settings(stateful_step_count=30)
-TestStoredLogAgainstAList = StoredLogMachine.TestCase
-TestStoredLogAgainstAList.settings = settings(
-    stateful_step_count=30, max_examples=settings().max_examples // 5
-)

@@ -45,18 +45,18 @@ def test_retries_of_all_batches_in_flight_are_known(log: PartitionLog) -> None:
         log.append_as_leader(batch(sequence))
     for sequence in range(1, REMEMBERED_BATCHES + 1):
         assert log.append_as_leader(batch(sequence)) == sequence
-    assert refusal(log, batch(0)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(log, batch(0)) is ErrorCode.out_of_order_sequence_number
 
 
 def test_a_gap_is_out_of_order(log: PartitionLog) -> None:
     log.append_as_leader(batch(0, 4))
-    assert refusal(log, batch(6)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert refusal(log, batch(0, 3)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(log, batch(6)) is ErrorCode.out_of_order_sequence_number
+    assert refusal(log, batch(0, 3)) is ErrorCode.out_of_order_sequence_number
     assert log.append_as_leader(batch(5)) == 5
 
 
 def test_an_unknown_producer_may_begin_anywhere_after_a_deletion(log: PartitionLog) -> None:
-    assert refusal(log, batch(1_000)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(log, batch(1_000)) is ErrorCode.out_of_order_sequence_number
     log.append_as_leader(RecordBatch(1, b"of another"))
     log.increment_log_start_offset(1)
     assert log.append_as_leader(batch(1_000)) == 1
@@ -64,9 +64,9 @@ def test_an_unknown_producer_may_begin_anywhere_after_a_deletion(log: PartitionL
 
 def test_a_new_epoch_begins_at_0_and_fences_the_one_before(log: PartitionLog) -> None:
     log.append_as_leader(batch(0, 4))
-    assert refusal(log, batch(5, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(log, batch(5, epoch=1)) is ErrorCode.out_of_order_sequence_number
     assert log.append_as_leader(batch(0, 4, epoch=1)) == 5
-    assert refusal(log, batch(5)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert refusal(log, batch(5)) is ErrorCode.invalid_producer_epoch
 
 
 def test_after_the_largest_sequence_comes_0(log: PartitionLog) -> None:
@@ -86,14 +86,14 @@ def test_a_follower_knows_the_retries_of_what_it_has_replicated(log: PartitionLo
     for sequence in range(3):
         log.append_as_follower(batch(sequence).at(sequence, 0))
     assert log.append_as_leader(batch(1), leader_epoch=1) == 1
-    assert refusal(log, batch(4)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(log, batch(4)) is ErrorCode.out_of_order_sequence_number
 
 
 def test_a_truncation_drops_only_the_state_of_truncated_batches(log: PartitionLog) -> None:
     for sequence in range(4):
         log.append_as_leader(batch(sequence))
     log.truncate_to(2)
-    assert refusal(log, batch(3)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(log, batch(3)) is ErrorCode.out_of_order_sequence_number
     assert log.append_as_leader(batch(1)) == 1
     assert log.append_as_leader(batch(2)) == 2
 
@@ -103,7 +103,7 @@ def test_a_producer_is_dropped_with_the_last_of_its_records(log: PartitionLog) -
     log.append_as_leader(batch(0, producer=8))
     log.increment_log_start_offset(1)
     assert log.append_as_leader(batch(100)) == 2
-    assert refusal(log, batch(100, producer=8)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(log, batch(100, producer=8)) is ErrorCode.out_of_order_sequence_number
 
 
 class IdempotentProducersMachine(RuleBasedStateMachine):

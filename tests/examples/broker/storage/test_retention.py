@@ -1,13 +1,10 @@
 """Retention: whole segments that are too old or too much are deleted."""
 
-from pathlib import Path
-
 import pytest
 
 from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.timestamps import NO_TIMESTAMP
-from tests.examples.broker.storage.stored_log import BATCH_BYTES, filled, opened, segments
 
 # Two batches of 10 records and 40 bytes are a segment.
 BATCH, SEGMENT = 40, 80
@@ -70,14 +67,3 @@ def test_a_log_without_records_goes_on_in_a_new_segment() -> None:
     assert (log.segment_count, log.size_in_bytes, log.log_end_offset) == (1, 0, 10)
     assert retain(log, ms=500) == (False, 10)
     assert log.append_as_leader(RecordBatch(10, b"x" * BATCH)) == 10
-
-
-def test_the_files_are_deleted_and_a_restart_goes_on_there(tmp_path: Path) -> None:
-    log = filled(tmp_path, 5)
-    assert len(segments(tmp_path)) == 3
-    assert retain(log, size=2 * BATCH_BYTES) == (True, 4)
-    assert len(segments(tmp_path)) == 2
-    assert retain(log, size=0) == (True, 10)
-    assert segments(tmp_path) == []
-    again = opened(tmp_path)
-    assert (again.log_start_offset, again.log_end_offset) == (10, 10)

@@ -49,7 +49,7 @@ def test_a_leader_sets_its_offset_and_epoch_and_no_other_bit() -> None:
     assert (stored.base_offset, stored.next_offset, stored.leader_epoch) == (1_000, 1_002, 5)
     assert stored.data[8:12] + stored.data[16:] == batch.data[8:12] + batch.data[16:]
     assert WireRecordBatch.parse_all(stored.data) == (stored,)
-    assert refusal(stored.data) is ErrorCode.INVALID_RECORD, "producers begin at 0"
+    assert refusal(stored.data) is ErrorCode.invalid_record, "producers begin at 0"
     read = read_batch(stored.data, 0)[0]
     assert [record.value for record in read.records] == [b"one", b"two"]
     assert batch.base_offset == 0
@@ -64,31 +64,31 @@ def test_the_values_of_a_batch_are_those_that_its_producer_has_sent() -> None:
 
 def test_damaged_bytes_are_corrupt() -> None:
     data = wire_batch(b"some value")
-    assert refusal(data[:-1] + b"?") is ErrorCode.CORRUPT_MESSAGE
+    assert refusal(data[:-1] + b"?") is ErrorCode.corrupt_message
     for length in (-1, 0, 48):
-        assert refusal(data[:8] + struct.pack(">i", length) + data[12:]) is ErrorCode.CORRUPT_MESSAGE
+        assert refusal(data[:8] + struct.pack(">i", length) + data[12:]) is ErrorCode.corrupt_message
 
 
 @pytest.mark.parametrize("size", [0, 60, -1])
 def test_bytes_that_are_cut_off_are_invalid(size: int) -> None:
-    assert refusal(wire_batch(b"some value")[:size]) is ErrorCode.INVALID_RECORD
+    assert refusal(wire_batch(b"some value")[:size]) is ErrorCode.invalid_record
 
 
 @pytest.mark.parametrize("magic", [0, 1, 3])
 def test_other_formats_are_refused(magic: int) -> None:
-    assert refusal(patched(wire_batch(b"value"), 16, ">b", magic)) is ErrorCode.INVALID_RECORD
+    assert refusal(patched(wire_batch(b"value"), 16, ">b", magic)) is ErrorCode.invalid_record
 
 
 @pytest.mark.parametrize("attributes", [TRANSACTIONAL, CONTROL, TRANSACTIONAL | CONTROL])
 def test_transactions_are_refused(attributes: int) -> None:
-    transactional = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    expected = transactional if attributes & TRANSACTIONAL else ErrorCode.INVALID_RECORD
+    transactional = ErrorCode.transactional_id_authorization_failed
+    expected = transactional if attributes & TRANSACTIONAL else ErrorCode.invalid_record
     assert refusal(wire_batch(b"value", producer=(7, 0, 0), attributes=attributes)) is expected
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_an_unknown_codec_is_refused(codec: int) -> None:
-    assert refusal(patched(wire_batch(b"value"), ATTRIBUTES_AT, ">h", codec)) is ErrorCode.INVALID_RECORD
+    assert refusal(patched(wire_batch(b"value"), ATTRIBUTES_AT, ">h", codec)) is ErrorCode.invalid_record
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,17 @@ def test_an_unknown_codec_is_refused(codec: int) -> None:
 )
 def test_an_impossible_record_count_is_refused(count: int, last: int) -> None:
     data = patched(wire_batch(b"value"), RECORD_COUNT_AT, ">i", count)
-    assert refusal(patched(data, LAST_OFFSET_DELTA_AT, ">i", last)) is ErrorCode.INVALID_RECORD
+    assert refusal(patched(data, LAST_OFFSET_DELTA_AT, ">i", last)) is ErrorCode.invalid_record
 
 
 @pytest.mark.parametrize("producer", [(7, -1, 0), (7, 0, -1)])
 def test_a_producer_without_epoch_or_sequence_is_refused(producer: tuple[int, int, int]) -> None:
-    assert refusal(wire_batch(b"value", producer=producer)) is ErrorCode.INVALID_RECORD
+    assert refusal(wire_batch(b"value", producer=producer)) is ErrorCode.invalid_record
 
 
 def test_a_producer_sends_one_batch_at_a_time() -> None:
-    assert refusal(wire_batch(b"one") + wire_batch(b"two")) is ErrorCode.INVALID_RECORD
-    assert refusal(wire_batch(b"one") + b"?") is ErrorCode.INVALID_RECORD
+    assert refusal(wire_batch(b"one") + wire_batch(b"two")) is ErrorCode.invalid_record
+    assert refusal(wire_batch(b"one") + b"?") is ErrorCode.invalid_record
 
 
 def test_a_leader_sends_several_batches_and_the_last_may_be_cut_off() -> None:

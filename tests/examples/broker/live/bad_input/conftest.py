@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from examples.broker.cluster import Cluster
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.protocol.connection import ConnectionLimits
 from tests.examples.broker.live.bad_input.healthy_client import HealthyClient
 from tests.examples.broker.live.bad_input.raw_client import RawClient
@@ -54,7 +54,7 @@ def shared_cluster() -> Iterator[LiveCluster]:
         NewTopic(OFFSETS_TOPIC, assignment=((LEADER, 2),) * offsets),
     )
     with LiveCluster.running(config) as cluster:
-        cluster.look(lambda running: [running.controller.create_topic(topic) for topic in topics])
+        cluster.look(lambda running: [running.controller.create(topic) for topic in topics])
         names = {topic.name for topic in topics}
         cluster.until(
             lambda running: all(

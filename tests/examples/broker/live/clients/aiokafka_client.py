@@ -226,5 +226,5 @@ def _refusals() -> Iterator[None]:
 
 def _refuse(codes: Iterable[int]) -> None:
     for code in codes:
-        if code != ErrorCode.NONE:
+        if code != ErrorCode.none:
             raise Refused(code)

@@ -22,7 +22,7 @@ class Refused(Exception):
 
     def __init__(self, code: int) -> None:
         self.code = ErrorCode(code)
-        super().__init__(self.code.name)
+        super().__init__(self.code.name.upper())
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class LiveTopic:
     @classmethod
     def create(cls, cluster: LiveCluster, name: str) -> Self:
         """Create the topic, and wait until every broker knows it."""
-        cluster.look(lambda running: running.controller.create_topic(NewTopic(name, 1, 3)))
+        cluster.look(lambda running: running.controller.create(NewTopic(name, 1, 3)))
         cluster.until(
             lambda running: all(name in node.admin.cache.image.topics for node in running.nodes.values())
         )

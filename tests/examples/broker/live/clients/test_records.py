@@ -106,7 +106,7 @@ def test_the_largest_record_is_accepted_and_one_byte_more_is_refused(
         assert producer.send(topic.name, largest) == [0]
         with pytest.raises(Refused) as refused:
             producer.send(topic.name, Record(bytes(MAX_MESSAGE_BYTES - OVERHEAD + 1)))
-        assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
+        assert refused.value.code is ErrorCode.message_too_large
         # The producer still works.
         assert producer.send(topic.name, Record(b"small")) == [1]
     assert topic.batches()[0].size_in_bytes == MAX_MESSAGE_BYTES

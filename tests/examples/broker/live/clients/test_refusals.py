@@ -30,7 +30,7 @@ def test_init_transactions_of_librdkafka_ends_at_once_with_a_fatal_error(
         Producer(settings).init_transactions(PATIENCE)
     error = refused.value.args[0]
     # At the timeout it would be another error, which is not fatal.
-    assert (error.code(), error.fatal()) == (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, True)
+    assert (error.code(), error.fatal()) == (ErrorCode.transactional_id_authorization_failed, True)
     assert SERVES_NO_TRANSACTIONS in caplog.text
 
 
@@ -41,7 +41,7 @@ async def test_a_transactional_producer_of_aiokafka_does_not_start(
     try:
         with pytest.raises(AiokafkaError) as refused:
             await producer.start()
-        assert refused.value.errno == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert refused.value.errno == ErrorCode.transactional_id_authorization_failed
     finally:
         await producer.stop()
     assert SERVES_NO_TRANSACTIONS in caplog.text
@@ -54,7 +54,7 @@ def test_init_transactions_of_kafka_python_ends_with_the_error(
     with closing(kafka.KafkaProducer(**settings)) as producer:
         with pytest.raises(kafka.errors.KafkaError) as refused:
             producer.init_transactions()
-        assert refused.value.errno == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert refused.value.errno == ErrorCode.transactional_id_authorization_failed
     assert SERVES_NO_TRANSACTIONS in caplog.text
 
 
@@ -67,7 +67,7 @@ def test_a_commit_for_a_topic_that_does_not_exist_is_refused(shared_cluster: Liv
     with closing(librdkafka_consumer(shared_cluster)) as consumer:
         with pytest.raises(KafkaException) as refused:
             consumer.commit(offsets=[TopicPartition("never-created", 0, 5)], asynchronous=False)
-        assert refused.value.args[0].code() == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert refused.value.args[0].code() == ErrorCode.unknown_topic_or_partition
 
 
 def test_a_consumer_that_allows_it_creates_its_topic(shared_cluster: LiveCluster) -> None:
@@ -84,5 +84,5 @@ def test_a_consumer_that_does_not_allow_it_creates_none(shared_cluster: LiveClus
         message = until(lambda: consumer.poll(0.05))
     error = message.error() if message is not None else None
     assert error is not None
-    assert error.code() == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert error.code() == ErrorCode.unknown_topic_or_partition
     assert "not-wanted" not in shared_cluster.look(lambda cluster: cluster.controller.image).topics

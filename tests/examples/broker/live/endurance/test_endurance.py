@@ -24,7 +24,6 @@ import pytest
 
 from examples.broker.controller.new_topic import NewTopic
 from examples.broker.metadata import TopicConfig
-from tests.examples.broker.live.brokers_process import values
 from tests.examples.broker.live.conftest import CONFIG
 from tests.examples.broker.live.endurance.broker_faults import faults_of, harm
 from tests.examples.broker.live.endurance.reading_group import ReadingGroup
@@ -37,7 +36,7 @@ from tests.examples.broker.live.idempotent_writers import (
 )
 from tests.examples.broker.live.live_cluster import LiveCluster, until
 from tests.examples.broker.live.refusals import Refusals
-from tests.examples.broker.live.stored_once import find_differences, find_faults
+from tests.examples.broker.live.stored_once import find_differences, find_faults, values
 
 SECONDS: Final = float(os.environ.get("BROKER_ENDURANCE_SECONDS", "30"))
 ROUNDS: Final = 3
@@ -65,7 +64,7 @@ SAFE: Final = replace(
 def test_no_acknowledged_record_is_lost_or_moved_and_each_group_reads_all(seed: int) -> None:
     with ExitStack() as stack:
         cluster = stack.enter_context(LiveCluster.running(SAFE))
-        cluster.look(lambda running: running.controller.create_topic(NewTopic(TOPIC, PARTITIONS, 3)))
+        cluster.look(lambda running: running.controller.create(NewTopic(TOPIC, PARTITIONS, 3)))
         refusals = stack.enter_context(Refusals.observed())
         servers = cluster.bootstrap_servers
         writers = [stack.enter_context(kind.running(servers, TOPIC)) for kind in WRITERS]

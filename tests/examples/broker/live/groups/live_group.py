@@ -10,12 +10,12 @@ from typing import Final, Self
 from confluent_kafka import Producer
 
 from examples.broker.cluster import Cluster
-from examples.broker.controller.cluster_defaults import OFFSETS_TOPIC
 from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.group.group import Group, GroupState
 from examples.broker.group.requests import MemberIdentity
 from examples.broker.node.node import Node
-from examples.broker.replication.delayed_fetch import DelayedFetch
+from examples.broker.replication.fetch_sessions import FetchSession
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.groups.group_consumers import MemberSettings
 from tests.examples.broker.live.groups.member_process import Assigned, Member
@@ -28,12 +28,15 @@ LONG_SESSION: Final = 4 * PATIENCE
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The group at one moment, with member ids and heartbeat counts by the members' names."""
+    """The group at one moment, with the id and the end of the session by the members' names.
+
+    Each heartbeat moves the end of a session.
+    """
 
     state: GroupState
     generation_id: int
     member_ids: Mapping[str, str]
-    heartbeats: Mapping[str, int]
+    sessions: Mapping[str, float]
     at: float
 
 
@@ -53,7 +56,7 @@ class LiveGroup:
         """Run a group. When the block ends, its members leave, and no operation may stay pending."""
         group = cls(cluster, client, name)
         new_topic = NewTopic(group.topic, PARTITIONS, 3)
-        cluster.look(lambda running: running.controller.create_topic(new_topic))
+        cluster.look(lambda running: running.controller.create(new_topic))
         cluster.until(
             lambda running: all(
                 group.topic in node.admin.cache.image.topics for node in running.nodes.values()
@@ -201,11 +204,15 @@ class LiveGroup:
         if group is None:
             return None
         members = group.members.values()
+        sessions = {
+            session.keys[0]: session.deadline or 0.0
+            for session in coordinator.groups._purgatories["heartbeat"].operations()
+        }
         return Snapshot(
             group.state,
             group.generation_id,
             {member.client_id: member.member_id for member in members},
-            {member.client_id: member.heartbeats for member in members},
+            {member.client_id: sessions[self.group_id, member.member_id] for member in members},
             time.monotonic(),
         )
 
@@ -220,6 +227,8 @@ def _waiting(cluster: Cluster) -> dict[tuple[int, str], int]:
         fetches = node.replicas.fetch_purgatory
         # Followers always have a pending fetch.
         waiting[broker_id, fetches.name] -= sum(
-            isinstance(fetch, DelayedFetch) and fetch._params.from_follower for fetch in fetches.operations()
+            isinstance(key, FetchSession) and key.from_follower
+            for fetch in fetches.operations()
+            for key in fetch.keys
         )
     return {where: count for where, count in waiting.items() if count}

@@ -70,7 +70,7 @@ def test_offsets_are_altered_only_while_the_group_is_empty(group: LiveGroup, adm
     assert listed(admin, group) == dict.fromkeys(range(PARTITIONS), 3)
     with pytest.raises(KafkaException) as refused:
         alter(admin, group, 1)
-    assert refused.value.args[0].code() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert refused.value.args[0].code() == ErrorCode.unknown_member_id
     member.close()
 
     alter(admin, group, 1)
@@ -85,13 +85,13 @@ def test_a_group_is_deleted_with_its_offsets_once_it_is_empty(group: LiveGroup, 
     group.settle(member)
     until(lambda: all(member.reads_of(partition) == [0] for partition in range(PARTITIONS)))
     member.commit()
-    assert deletion(admin, group) == ErrorCode.NON_EMPTY_GROUP
+    assert deletion(admin, group) == ErrorCode.non_empty_group
     member.close()
     until(lambda: not group.seen().member_ids)
     assert deletion(admin, group) is None
     assert group.snapshot() is None
     assert group.offsets() == {}
-    assert deletion(admin, group) == ErrorCode.GROUP_ID_NOT_FOUND
+    assert deletion(admin, group) == ErrorCode.group_id_not_found
 
 
 def test_offsets_are_deleted_unless_a_member_subscribes_to_their_topic(
@@ -104,11 +104,11 @@ def test_offsets_are_deleted_unless_a_member_subscribes_to_their_topic(
     member.commit()
     partition = kafka.TopicPartition(group.topic, 0)
     subscribed = kafka_python_admin.delete_group_offsets(group.group_id, [partition])
-    assert subscribed[partition].errno == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    assert subscribed[partition].errno == ErrorCode.group_subscribed_to_topic
     member.close()
     until(lambda: not group.seen().member_ids)
     deleted = kafka_python_admin.delete_group_offsets(group.group_id, [partition])
-    assert deleted[partition].errno == ErrorCode.NONE
+    assert deleted[partition].errno == ErrorCode.none
     assert group.offsets() == dict.fromkeys(range(1, PARTITIONS), 1)
 
 

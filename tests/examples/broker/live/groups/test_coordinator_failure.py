@@ -31,11 +31,7 @@ def test_the_group_continues_with_another_coordinator_in_the_same_generation(
         assert group.offsets() == dict.fromkeys(range(PARTITIONS), 3)
 
         # The members find the new coordinator, and it knows them.
-        until(
-            lambda: all(
-                beats > handed_over.heartbeats[name] for name, beats in group.seen().heartbeats.items()
-            )
-        )
+        until(lambda: all(end > handed_over.sessions[name] for name, end in group.seen().sessions.items()))
         assert group.settle(*members).generation_id == before.generation_id
         group.produce(2)
         for member in members:

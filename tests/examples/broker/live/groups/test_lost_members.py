@@ -17,7 +17,7 @@ def beat(group: LiveGroup, name: str) -> float:
     first = last = group.seen()
     while True:
         snapshot = group.seen()
-        if snapshot.heartbeats[name] != first.heartbeats[name]:
+        if snapshot.sessions[name] != first.sessions[name]:
             return last.at
         assert snapshot.at < first.at + PATIENCE, snapshot
         last = snapshot

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from examples.broker.cluster import ClusterConfig
-from examples.broker.controller.cluster_defaults import ClusterDefaults
+from examples.broker.controller.settings import ClusterDefaults
 from tests.examples.broker.live.clients.missing_dependency import skip_for_missing
 from tests.examples.broker.live.live_cluster import LiveCluster
 from tests.examples.broker.live.suites.librdkafka_suite import (
