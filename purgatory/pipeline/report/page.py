@@ -26,6 +26,9 @@ from purgatory.pipeline.report.waits import waits
 _HERE: Final = Path(__file__).parent
 # The page's script uses this function of the libraries.
 _EXPORTS: Final = "window.vegaEmbed = vegaEmbed;"
+# The Vega-Lite of the page. With 6.4, a tooltip of a layer with `nearest` reads the mark in place of the row,
+# and says "undefined".
+_VEGA_LITE: Final = "6.1"
 _LIBRARIES: Final = """\
 /* Vega, Vega-Lite and Vega-Embed, (c) University of Washington Interactive Data Lab and contributors,
    BSD-3-Clause: https://github.com/vega */
@@ -46,7 +49,9 @@ def page(findings: Findings, tables: Sequence[str] = ()) -> str:
     """
     body = sections(findings)
     charts = {figure.name: figure.spec for section in body for figure in section.charts}
-    script = f"{_LIBRARIES}{vl_convert.javascript_bundle(_EXPORTS)}\n{(_HERE / 'page.js').read_text()}"
+    script = (
+        f"{_LIBRARIES}{vl_convert.javascript_bundle(_EXPORTS, _VEGA_LITE)}\n{(_HERE / 'page.js').read_text()}"
+    )
     digest = b64encode(sha256(script.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "

@@ -124,6 +124,46 @@ def test_pointing_at_a_chart_shows_a_tooltip(shown: Shown) -> None:
     assert HOSTILE in tooltip.inner_text()
 
 
+# Where a chart has pixels of the colours of its series: some places, from all over the chart.
+_PLACES: Final = """
+([name, wanted]) => {
+  const canvas = document.querySelector(`#${name} canvas`);
+  const copy = document.createElement("canvas");
+  Object.assign(copy, { width: canvas.width, height: canvas.height });
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, 0);
+  const pixels = context.getImageData(0, 0, copy.width, copy.height).data;
+  const hex = (at) => pixels[at].toString(16).padStart(2, "0");
+  const places = [];
+  for (let at = 0; at < pixels.length; at += 4) {
+    if (wanted.includes(`#${hex(at)}${hex(at + 1)}${hex(at + 2)}`)) {
+      places.push([(at / 4) % copy.width, Math.floor(at / 4 / copy.width)]);
+    }
+  }
+  return places.filter((_, index) => index % Math.ceil(places.length / 16) === 0);
+}
+"""
+
+
+def tooltips(page: Page, chart: str) -> list[str]:
+    """The tooltips of a chart, where it has the colours of a series."""
+    canvas = page.locator(f"#{chart} canvas")
+    found = []
+    for x, y in page.evaluate(_PLACES, [chart, list(COLOURS)]):
+        canvas.hover(position={"x": x, "y": y})
+        tooltip = page.locator("#vg-tooltip-element.visible")
+        if tooltip.count():
+            found.append(tooltip.inner_text())
+    return found
+
+
+def test_the_tooltips_of_all_charts_have_their_values(shown: Shown) -> None:
+    by_chart = {chart: tooltips(shown.page, chart) for chart in shown.colours()}
+
+    assert [chart for chart, texts in by_chart.items() if not texts] == []
+    assert [text for texts in by_chart.values() for text in texts if "undefined" in text] == []
+
+
 def test_on_a_narrow_screen_only_tables_scroll(shown: Shown) -> None:
     wide = shown.width()
     shown.page.set_viewport_size({"width": 380, "height": 800})
