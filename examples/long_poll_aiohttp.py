@@ -37,6 +37,8 @@ class Ticker:
 class DelayedPrice(DelayedOperation[int]):
     """Waits until the price differs from `known`, and returns the latest one."""
 
+    __slots__ = ("known", "ticker")
+
     def __init__(self, ticker: Ticker, known: int) -> None:
         super().__init__(MAX_WAIT)
         self.ticker = ticker

@@ -35,6 +35,8 @@ class WriteOutcome:
 class DelayedWrite(DelayedOperation[WriteOutcome]):
     """Waits until `quorum` replicas have stored the write."""
 
+    __slots__ = ("quorum", "stored_by")
+
     def __init__(self, stored_by: list[str], quorum: int, timeout: float) -> None:
         super().__init__(timeout)
         self.stored_by = stored_by

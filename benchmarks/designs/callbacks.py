@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Hashable, Iterable, Sequence
-from typing import ClassVar
 
 from benchmarks.designs.alternative import Key, RoundTrips, Tally, Targets, WaitAlternative
-from benchmarks.designs.timers import Entry, TickerWheel, Timer
+from benchmarks.designs.timers import Entry, TickerWheel
 
 
 class Callback:
@@ -162,7 +161,7 @@ class Waiter(Entry):
 
     # While it waits.
     keys: Sequence[Hashable]
-    owner: CallbackDict
+    owner: DictAndTickerWheel
 
     def complete(self) -> None:
         """Called once, when a check finds the condition true."""
@@ -174,16 +173,16 @@ class Waiter(Entry):
         self.tally.expire(self.request)
 
 
-class CallbackDict(RoundTrips):
-    """Waiters by the keys they watch. Whatever ends a wait takes it off all its keys and out of the timer."""
+class DictAndTickerWheel(RoundTrips):
+    """Waiters by the keys they watch. Whatever ends a wait takes it off all its keys and out of the wheel."""
 
+    name = "dict + ticker wheel"
     make = Waiter
     holds_timeout = False
-    design: ClassVar[type[Timer]]
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(tally)
-        self.timer = self.design(tally)
+        self.timer = TickerWheel(tally)
 
     async def close(self) -> None:
         for bucket in self.buckets.values():
@@ -220,8 +219,3 @@ class CallbackDict(RoundTrips):
             del bucket[waiter]
             if not bucket:
                 del buckets[key]
-
-
-class DictAndTickerWheel(CallbackDict):
-    name = "dict + ticker wheel"
-    design = TickerWheel

@@ -9,9 +9,9 @@ from typing import Self
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from examples.broker.address import address
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.settings import ClusterDefaults
+from examples.broker.metadata import address
 from examples.broker.node.node import BrokerConfig, Node
 from examples.broker.storage.replica import Disk
 from purgatory import PurgatoryStatistics

@@ -11,12 +11,11 @@ import anyio
 
 from examples.arguments import number, whole
 from examples.broker.cluster import Cluster, ClusterConfig
-from examples.broker.console import Console
+from examples.broker.console import Console, Terminal
 from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.group.coordinator import GroupConfig
 from examples.broker.metadata import TopicConfig
 from examples.broker.node.node import BrokerConfig, CannotListen
-from examples.broker.terminal import Terminal
 from examples.event_loop import run
 from examples.first_error import first_error
 

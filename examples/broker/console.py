@@ -1,4 +1,4 @@
-"""Commands that are typed while the brokers run: they inject faults and print tables."""
+"""Commands that are typed while the brokers run: they inject faults and print tables on the terminal."""
 
 import os
 import sys
@@ -7,16 +7,37 @@ from dataclasses import dataclass
 from typing import Final
 
 import anyio
-from rich.console import Console as RichConsole
+import rich.console
 from rich.console import RenderableType
 from rich.table import Table
 
-from examples.broker.address import address
 from examples.broker.cluster import Cluster
 from examples.broker.controller.election import ElectionType
-from examples.broker.metadata import NO_LEADER, PartitionState
+from examples.broker.metadata import NO_LEADER, PartitionState, address
 
 Outcome = RenderableType | None
+
+# Characters in a line where nobody sees its end.
+_UNLIMITED: Final = 10_000
+
+
+class Terminal(rich.console.Console):
+    """Writes whole lines into a pipe or a file, and goes on when nobody reads them any more.
+
+    The brokers serve clients, so they must not end with the reader of a pipe, such as ``head -1``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(markup=False, emoji=False)
+        if not self.is_terminal:
+            self.width = _UNLIMITED
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        # Python flushes standard output when it ends, which must not fail, either.
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, sys.stdout.fileno())
+        os.close(nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +68,7 @@ class Console:
     The answer to an invalid command names the fix.
     """
 
-    def __init__(self, cluster: Cluster, terminal: RichConsole) -> None:
+    def __init__(self, cluster: Cluster, terminal: rich.console.Console) -> None:
         self._cluster = cluster
         self._terminal = terminal
 

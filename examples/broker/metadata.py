@@ -15,6 +15,11 @@ CREATE_TIME: Final = "CreateTime"
 LOG_APPEND_TIME: Final = "LogAppendTime"
 
 
+def address(host: str, port: int) -> str:
+    """Return ``host:port``, with an IPv6 address in brackets, as clients take it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
     """A broker and its address. A fenced broker leads nothing: its session timed out, or it has stopped.

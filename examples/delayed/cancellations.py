@@ -11,7 +11,7 @@ import anyio
 from aiokafka import AIOKafkaConsumer  # type: ignore[import-untyped]  # has no types
 
 from examples.delayed.clients import create_topics, next_records, partitions_of, reading
-from examples.delayed.request import POSITION, Record
+from examples.delayed.request import POSITION
 from examples.delayed.settings import Settings
 from purgatory import Purgatory
 
@@ -88,21 +88,17 @@ class Cancellations:
         self._reader.assign(self._partitions)
         while True:
             batches = await next_records(self._reader, _WAIT)
-            for batch in batches.values():
-                for record in batch:
-                    self._take(record)
+            for record in [record for batch in batches.values() for record in batch]:
+                if POSITION.fullmatch(record.key or b"") is None:
+                    logger.error(
+                        "cancel %d has no id: its key must be the partition-offset of a record", record.offset
+                    )
+                else:
+                    self._ids.add(record.key.decode())
             for partition in self._partitions:
                 # Behind the last id there may be the marker of a transaction.
                 self._positions[partition] = await self._reader.position(partition)
             self._purgatory.check_and_complete(_READ)
-
-    def _take(self, record: Record) -> None:
-        if POSITION.fullmatch(record.key or b"") is None:
-            logger.error(
-                "cancel %d has no id: its key must be the partition-offset of a record", record.offset
-            )
-        else:
-            self._ids.add((record.key or b"").decode())
 
     async def _ends_from_now(self) -> dict[Any, int]:
         """The ends of the partitions, as they are after this call has begun."""

@@ -6,8 +6,8 @@ begin with the earliest record, and read nothing of transactions that were abort
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Final
 
 import anyio
@@ -18,9 +18,9 @@ from aiokafka import (  # type: ignore[import-untyped]  # has no types
     TopicPartition,
 )
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic  # type: ignore[import-untyped]  # has no types
+from aiokafka.client import AIOKafkaClient  # type: ignore[import-untyped]  # has no types
+from aiokafka.conn import CloseReason  # type: ignore[import-untyped]  # has no types
 from aiokafka.errors import TopicAlreadyExistsError, for_code  # type: ignore[import-untyped]  # has no types
-
-from examples.delayed.connections import close_broken_connections
 
 # The broker sets the limit for the size of a record.
 _LARGEST: Final = 1 << 27
@@ -38,8 +38,7 @@ _METADATA: Final = 0.02
 _LEADERS: Final = 5_000
 
 
-@asynccontextmanager
-async def producing(bootstrap: str) -> AsyncIterator[AIOKafkaProducer]:
+def producing(bootstrap: str) -> AbstractAsyncContextManager[AIOKafkaProducer]:
     """A producer. Wait for what was sent before the end of the block."""
     producer = AIOKafkaProducer(
         bootstrap_servers=bootstrap,
@@ -48,22 +47,16 @@ async def producing(bootstrap: str) -> AsyncIterator[AIOKafkaProducer]:
         max_request_size=_LARGEST,
         max_batch_size=_BATCH,
     )
-    close_broken_connections(producer.client)
-    try:
-        await producer.start()
-        yield producer
-    finally:
-        await _close(producer.stop)
+    return _running(producer, producer.client)
 
 
-@asynccontextmanager
-async def consuming(
+def consuming(
     bootstrap: str,
     topics: list[str],
     group: str,
     session_timeout: float,
     listener: ConsumerRebalanceListener | None = None,
-) -> AsyncIterator[AIOKafkaConsumer]:
+) -> AbstractAsyncContextManager[AIOKafkaConsumer]:
     """A member of a group, which is subscribed to `topics`. Leaving the block leaves the group.
 
     The group takes the partitions of a member that it does not hear of for `session_timeout` seconds.
@@ -77,22 +70,13 @@ async def consuming(
     )
     if topics:
         consumer.subscribe(topics, listener=listener)
-    try:
-        await consumer.start()
-        yield consumer
-    finally:
-        await _close(consumer.stop)
+    return _running(consumer, consumer._client)
 
 
-@asynccontextmanager
-async def reading(bootstrap: str) -> AsyncIterator[AIOKafkaConsumer]:
+def reading(bootstrap: str) -> AbstractAsyncContextManager[AIOKafkaConsumer]:
     """A consumer without a group, which has no partitions yet."""
     consumer = _consumer(bootstrap)
-    try:
-        await consumer.start()
-        yield consumer
-    finally:
-        await _close(consumer.stop)
+    return _running(consumer, consumer._client)
 
 
 async def next_records(
@@ -121,9 +105,7 @@ async def create_topics(
     Returns the partitions of each, also of those that were there. Raises KafkaError.
     """
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    close_broken_connections(admin._client)
-    try:
-        await admin.start()
+    async with _running(admin, admin._client):
         present = set(await admin.list_topics())
         brokers = len((await admin.describe_cluster())["brokers"])
         missing = [
@@ -146,12 +128,23 @@ async def create_topics(
                 return found
             # Each broker gets to know new topics in its own time.
             await anyio.sleep(_METADATA)
+
+
+@asynccontextmanager
+async def _running(client: Any, connections: AIOKafkaClient) -> AsyncIterator[Any]:
+    close_broken_connections(connections)
+    try:
+        await client.start()
+        yield client
     finally:
-        await _close(admin.close)
+        close = client.close if isinstance(client, AIOKafkaAdminClient) else client.stop
+        # Without brokers, a client could try for ever.
+        with anyio.move_on_after(_CLOSING, shield=True):
+            await close()
 
 
 def _consumer(bootstrap: str, **settings: Any) -> AIOKafkaConsumer:
-    consumer = AIOKafkaConsumer(
+    return AIOKafkaConsumer(
         bootstrap_servers=bootstrap,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
@@ -159,15 +152,40 @@ def _consumer(bootstrap: str, **settings: Any) -> AIOKafkaConsumer:
         metadata_max_age_ms=_LEADERS,
         **settings,
     )
-    close_broken_connections(consumer._client)
-    return consumer
-
-
-async def _close(close: Callable[[], Awaitable[None]]) -> None:
-    """Close a client, also in a task that is cancelled. Without brokers, a client could try for ever."""
-    with anyio.move_on_after(_CLOSING, shield=True):
-        await close()
 
 
 def partitions_of(topic: str, numbers: Iterable[int]) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in numbers]
+
+
+def close_broken_connections(client: AIOKafkaClient) -> None:
+    """Let a client close its broken connections, from now on, whenever it looks for one.
+
+    aiokafka 0.14 does so itself, but some turns of the event loop after a connection breaks. These are the
+    faults when another task looks for a connection in between:
+
+    - `AIOKafkaClient._get_conn` drops a connection whose end has come. Its requests do not fail, but wait
+      until `request_timeout_ms`, 40 s. Then `AIOKafkaClient.send` closes the connection that has taken its
+      place, which fails other requests. If there is none, it raises KeyError. That ends the task which reads
+      for a consumer, and the consumer gets no record any more, and no error.
+    - `AIOKafkaConnection.send` writes to a connection that was reset. uvloop raises RuntimeError for that
+      (issue 1038 of aiokafka). If it ends the task that asks for metadata, whoever waits for the next
+      metadata waits for ever, such as a producer that sends a batch again.
+    """
+    connect = client._get_conn
+
+    async def get_conn(*arguments: Any, **options: Any) -> Any:
+        _close_broken(client)
+        connection = await connect(*arguments, **options)
+        # It can break while it is made.
+        _close_broken(client)
+        return connection
+
+    client._get_conn = get_conn
+
+
+def _close_broken(client: AIOKafkaClient) -> None:
+    for connection in client._conns.values():
+        is_open = connection._reader is not None
+        if is_open and (connection._reader.at_eof() or connection._writer.is_closing()):
+            connection.close(CloseReason.CONNECTION_BROKEN)

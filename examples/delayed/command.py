@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
-import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-import anyio
 from aiokafka.errors import (  # type: ignore[import-untyped]  # has no types
     InvalidSessionTimeoutError,
     KafkaConnectionError,
@@ -22,12 +18,10 @@ from aiokafka.errors import (  # type: ignore[import-untyped]  # has no types
 from rich.console import Console
 
 from examples.arguments import number, whole
-from examples.delayed.demo.round import Plan
+from examples.delayed.demo.run import Plan
 from examples.delayed.demo.run import run as run_demo
-from examples.delayed.service import DESIGNS, serve
-from examples.delayed.settings import Settings
-from examples.delayed.statistics import Statistics
-from examples.delayed.topics import LEVELS, Topics, is_legal
+from examples.delayed.service import DESIGNS, serve_until_signal
+from examples.delayed.settings import LEVELS, Settings, Topics, is_legal
 from examples.event_loop import run
 from examples.first_error import first_error
 from purgatory.errors import PurgatoryError
@@ -35,12 +29,6 @@ from purgatory.errors import PurgatoryError
 FAILED: Final = 1
 INTERRUPTED: Final = 130
 
-# Seconds that a stop may take.
-_GRACE: Final = 20.0
-# The share of the demo's records that are cancelled.
-_CANCELLED: Final = 0.1
-# Seconds between two lines of counts.
-_REPORT: Final = 0.5
 # What to do about an error of the client, which does not say it.
 _MENDS: Final = {
     KafkaConnectionError: "start the brokers, or give the right --bootstrap",
@@ -48,7 +36,6 @@ _MENDS: Final = {
     "6 to 1800 seconds (group.min.session.timeout.ms and group.max.session.timeout.ms)",
 }
 
-_DESCRIPTION: Final = "Delay records of Kafka, in one of three designs."
 _SERVE: Final = """\
 Run an instance of the service. Start several: they share the partitions, and take over from each other.
 
@@ -92,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "demo":
             return _demo(options)
-        run(partial(_serve, _settings(parser, options), options))
+        settings = _settings(parser, options)
+        name, counts = options.instance, options.statistics
+        run(partial(serve_until_signal, options.design, settings, name, counts=counts))
     except* (KafkaError, PurgatoryError, OSError, RuntimeError, ValueError) as errors:
         error = first_error(errors)
         mend = _MENDS.get(type(error))
@@ -104,15 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _demo(options: argparse.Namespace) -> int:
     designs = list(DESIGNS) if options.design is None else [options.design]
     plans = [
-        Plan(
-            design,
-            options.messages,
-            options.seconds,
-            options.longest,
-            seed=options.seed,
-            cancelled=_CANCELLED,
-        )
-        for design in designs
+        Plan(design, options.messages, options.seconds, options.longest, options.seed) for design in designs
     ]
     try:
         right = run(partial(run_demo, plans, Console()))
@@ -127,10 +108,7 @@ def _settings(parser: argparse.ArgumentParser, options: argparse.Namespace) -> S
         parser.error("--design wheel keeps its records in files: choose a --directory")
     if not is_legal(options.topic):
         parser.error(f"--topic: Kafka allows no topic of the name {options.topic!r}")
-    logging.basicConfig(
-        format=f"%(asctime)s {options.instance}: %(message)s",
-        level=logging.INFO if options.verbose else logging.WARNING,
-    )
+    logging.basicConfig(format=f"%(asctime)s {options.instance}: %(message)s")
     return Settings(
         options.bootstrap,
         options.directory or Path(),
@@ -140,45 +118,6 @@ def _settings(parser: argparse.ArgumentParser, options: argparse.Namespace) -> S
         session_timeout=options.session_timeout,
         levels=options.levels,
     )
-
-
-async def _serve(settings: Settings, options: argparse.Namespace) -> None:
-    stop = anyio.Event()
-    statistics = Statistics()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_wait_for_signal, stop)
-        if options.statistics:
-            tasks.start_soon(_report, statistics)
-        async with anyio.create_task_group() as service:
-            await service.start(serve, options.design, settings, statistics, stop)
-            # One line for scripts.
-            print(f"{options.instance} serves", flush=True)
-        tasks.cancel_scope.cancel()
-    if options.statistics:
-        _print(statistics)
-    print(f"{options.instance} has stopped", flush=True)
-
-
-async def _wait_for_signal(stop: anyio.Event) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            stop.set()
-            break
-        # Without the cluster, nothing that was sent is ever acknowledged. Another signal ends it at once.
-        with anyio.move_on_after(_GRACE):
-            async for _ in signals:
-                break
-    raise TimeoutError("what was sent last is not acknowledged: the next instances may send it again")
-
-
-async def _report(statistics: Statistics) -> None:
-    while True:
-        _print(statistics)
-        await anyio.sleep(_REPORT)
-
-
-def _print(statistics: Statistics) -> None:
-    print(json.dumps(asdict(statistics)), flush=True)
 
 
 def _levels(text: str) -> tuple[int, ...]:
@@ -196,7 +135,7 @@ def _levels(text: str) -> tuple[int, ...]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m examples.delayed",
-        description=_DESCRIPTION,
+        description="Delay records of Kafka, in one of three designs.",
         epilog="%(prog)s COMMAND --help has examples of each command. "
         "docs/delay-service.md says which design to take.",
     )
@@ -251,7 +190,6 @@ def _parser() -> argparse.ArgumentParser:
         "replicas of each of these partitions, at most one on each broker",
     )
     serving.add_argument("--statistics", action="store_true", help="print counts twice a second, as JSON")
-    serving.add_argument("--verbose", action="store_true", help="log what the group assigns")
     demo = commands.add_parser(
         "demo",
         help="run brokers, instances and load, and check what arrives",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import anyio
@@ -15,9 +15,8 @@ from aiokafka.errors import (  # type: ignore[import-untyped]  # has no types
 
 from examples.delayed.cancellations import Cancellations
 from examples.delayed.producer import TOO_LARGE, Producer
-from examples.delayed.request import Header, Request
-from examples.delayed.statistics import Statistics
-from examples.delayed.topics import Topics
+from examples.delayed.request import ProducerRecord, Request
+from examples.delayed.settings import Topics
 
 # Seconds that a target may take to appear.
 _APPEARS: Final = 5.0
@@ -30,13 +29,29 @@ _ABSENT: Final = 30.0
 _NAMES: Final = 1_000
 # Sending again does not help.
 _REFUSALS: Final = (
-    InvalidTopicError,
-    TopicAuthorizationFailedError,
-    UnknownTopicOrPartitionError,
+    *(InvalidTopicError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError),
     *TOO_LARGE,
 )
 
 logger = logging.getLogger("examples.delayed")
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Counts of an instance since its start. Each may be behind the others while a record is under way.
+
+    `forwarded`, `rejected` and `cancelled` count records. `sent` and `sent_bytes` count all records that the
+    instance has written to Kafka, and the bytes of their keys, values and headers. `disk_bytes` were written
+    to files. `partitions` are those that the instance forwards from now.
+    """
+
+    forwarded: int = 0
+    rejected: int = 0
+    cancelled: int = 0
+    sent: int = 0
+    sent_bytes: int = 0
+    disk_bytes: int = 0
+    partitions: int = 0
 
 
 class Forwarder:
@@ -77,7 +92,7 @@ class Forwarder:
         if not request.reason:
             try:
                 await self._wait_for(request.target)
-                await self.send(request.target, request.key, request.value, request.delivered_headers())
+                await self.send(request.delivered())
             except _REFUSALS as error:
                 reason = f"{request.target} does not take it: {type(error).__name__}"
                 request = request.refused(reason, self.topics)
@@ -85,28 +100,20 @@ class Forwarder:
                 self.statistics.forwarded += 1
                 return
         logger.warning("record %s is rejected: %s", request.id, request.reason)
-        headers = request.delivered_headers()
+        record = request.delivered()
         try:
-            await self.send(self.topics.rejected, request.key, request.value, headers)
+            await self.send(record)
         except TOO_LARGE:
             # The reason makes the largest of records too large. Its id says where it is.
-            await self.send(self.topics.rejected, request.key, None, headers)
+            await self.send(replace(record, value=None))
         self.statistics.rejected += 1
 
-    async def send(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[Header],
-        partition: int | None = None,
-    ) -> int:
+    async def send(self, record: ProducerRecord) -> int:
         """Send a record, and return its offset."""
-        offset = await self._producer.send(topic, key, value, headers, partition)
+        offset = await self._producer.send(record)
         self.statistics.sent += 1
-        self.statistics.sent_bytes += sum(
-            len(name) + len(content or b"") for name, content in [*headers, ("", key), ("", value)]
-        )
+        fields = [*record.headers, ("", record.key), ("", record.value)]
+        self.statistics.sent_bytes += sum(len(name) + len(content or b"") for name, content in fields)
         return offset
 
     async def _wait_for(self, topic: str) -> None:

@@ -31,46 +31,31 @@ async def levels(
     A record waits for the shortest level that is long enough, so it may be late by nearly the difference
     between two levels. One that is due after the longest level waits for that several times.
     """
-    topics = settings.topics
+    topics, bootstrap, timeout = settings.topics, settings.bootstrap, settings.session_timeout
     names = [topics.level(level) for level in settings.levels]
-    await create_topics(
-        settings.bootstrap,
-        (topics.requests, topics.rejected, *names),
-        settings.partitions,
-        settings.replicas,
-    )
-    outlet = Outlet(forwarder)
-    intake = Batches(Intake(forwarder, settings.levels).handle)
-    timeout = settings.session_timeout
+    all_names = (topics.requests, topics.rejected, *names)
+    await create_topics(bootstrap, all_names, settings.partitions, settings.replicas)
+
+    async def sort(record: Record) -> bool:
+        request = Request.parse(record, topics)
+        now = time.time() * 1000
+        if request.due <= now:
+            await forwarder.deliver(request)
+        else:
+            level = next((each for each in settings.levels if now + each >= request.due), settings.levels[-1])
+            leaves = (LEVEL_DUE, b"%d" % math.ceil(now + level))
+            await forwarder.send(request.carried(topics.level(level), leaves))
+        return True
+
+    outlet, intake = Outlet(forwarder), Batches(sort)
     async with (
-        consuming(settings.bootstrap, names, topics.group("outlet"), timeout, outlet) as waiting,
-        consuming(settings.bootstrap, [topics.requests], topics.group("intake"), timeout, intake) as arriving,
+        consuming(bootstrap, names, topics.group("outlet"), timeout, outlet) as waiting,
+        consuming(bootstrap, [topics.requests], topics.group("intake"), timeout, intake) as arriving,
         anyio.create_task_group() as group,
     ):
         group.start_soon(outlet.run, waiting, stop)
         group.start_soon(intake.run, arriving, stop)
         task_status.started()
-
-
-class Intake:
-    """Writes each record to the topic of a level, or to its target if it is due."""
-
-    def __init__(self, forwarder: Forwarder, levels: tuple[int, ...]) -> None:
-        self._forwarder = forwarder
-        self._levels = levels
-
-    async def handle(self, record: Record) -> bool:
-        forwarder = self._forwarder
-        request = Request.parse(record, forwarder.topics)
-        now = time.time() * 1000
-        if request.due <= now:
-            await forwarder.deliver(request)
-        else:
-            level = next((level for level in self._levels if now + level >= request.due), self._levels[-1])
-            headers = [*request.carried_headers(), (LEVEL_DUE, b"%d" % math.ceil(now + level))]
-            await forwarder.send(forwarder.topics.level(level), request.key, request.value, headers)
-        forwarder.statistics.read += 1
-        return True
 
 
 class Outlet(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
@@ -139,8 +124,7 @@ class Outlet(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
             await forwarder.deliver(request)
         else:
             # It waits for the longest level again.
-            topic = forwarder.topics.requests
-            await forwarder.send(topic, request.key, request.value, request.carried_headers())
+            await forwarder.send(request.carried(forwarder.topics.requests))
 
 
 def _level_due(record: Record) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, Self
 
@@ -20,7 +20,7 @@ from aiokafka.errors import (  # type: ignore[import-untyped]  # has no types
 from anyio.abc import TaskGroup
 
 from examples.delayed.clients import producing
-from examples.delayed.request import Header
+from examples.delayed.request import ProducerRecord
 
 # Attempts to send a record. Other records that are refused can make the first one fail.
 _ATTEMPTS: Final = 5
@@ -72,24 +72,14 @@ class Producer:
                 raise TopicAuthorizationFailedError(topic)
         return client.cluster.partitions_for_topic(topic) is not None
 
-    async def send(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[Header],
-        partition: int | None = None,
-    ) -> int:
+    async def send(self, record: ProducerRecord) -> int:
         """Send a record, and return its offset. Raises KafkaError if the cluster does not take it."""
         # The client's `send` takes no record without both.
-        alone = key is None and value is None
+        alone = record.key is None and record.value is None
         for attempt in range(_ATTEMPTS):
             client = self._client
             try:
-                if alone:
-                    return await _send_alone(client, topic, key, value, headers, partition)
-                sent = await client.send(topic, value, key, partition, headers=list(headers))
-                return int((await sent).offset)
+                return await (_send_alone if alone else _send)(client, record)
             except (OutOfOrderSequenceNumber, *TOO_LARGE) as error:
                 await self._replace(client)
                 too_large = not isinstance(error, OutOfOrderSequenceNumber)
@@ -116,18 +106,18 @@ class Producer:
             await replaced.wait()
 
 
-async def _send_alone(
-    client: AIOKafkaProducer,
-    topic: str,
-    key: bytes | None,
-    value: bytes | None,
-    headers: Sequence[Header],
-    partition: int | None,
-) -> int:
+async def _send(client: AIOKafkaProducer, record: ProducerRecord) -> int:
+    headers = list(record.headers)
+    sent = await client.send(record.topic, record.value, record.key, record.partition, headers=headers)
+    return int((await sent).offset)
+
+
+async def _send_alone(client: AIOKafkaProducer, record: ProducerRecord) -> int:
     """Send a record in a batch of its own."""
+    partition = record.partition
     if partition is None:
-        partition = random.choice(sorted(await client.partitions_for(topic)))
-    batch = client.create_batch()
-    if batch.append(timestamp=None, key=key, value=value, headers=list(headers)) is None:
+        partition = random.choice(sorted(await client.partitions_for(record.topic)))
+    batch, headers = client.create_batch(), list(record.headers)
+    if batch.append(timestamp=None, key=record.key, value=record.value, headers=headers) is None:
         raise KafkaError("a new batch takes no record")
-    return int((await (await client.send_batch(batch, topic, partition=partition))).offset)
+    return int((await (await client.send_batch(batch, record.topic, partition=partition))).offset)

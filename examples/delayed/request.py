@@ -1,13 +1,14 @@
-"""What the headers of a record ask for."""
+"""What the headers of a record ask for, and how the wheel stores it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from struct import Struct
 from typing import Final, Protocol, Self
 
-from examples.delayed.topics import Topics, is_legal
+from examples.delayed.settings import Topics, is_legal
 from purgatory.delayed.schedule import FARTHEST
 
 Header = tuple[str, bytes | None]
@@ -32,6 +33,9 @@ _LATEST: Final = FARTHEST - 1
 # Milliseconds. Python reads no number of more than 4,300 digits.
 WHOLE: Final = re.compile(rb"[0-9]{1,16}")
 POSITION: Final = re.compile(rb"([0-9]{1,10})-([0-9]{1,19})")
+# In a stored request: the due time, and the length of a field, which is -1 for None.
+_DUE: Final = Struct("<q")
+_LENGTH: Final = Struct("<i")
 
 
 class Record(Protocol):
@@ -49,6 +53,17 @@ class Record(Protocol):
     def value(self) -> bytes | None: ...
     @property
     def headers(self) -> Sequence[Header]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRecord:
+    """A record that the service sends. Without a `partition`, the client chooses one."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[Header] = ()
+    partition: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +102,50 @@ class Request:
 
     def refused(self, reason: str, topics: Topics) -> Request:
         """The request whose record its target does not take."""
-        asked: tuple[Header, ...] = ((TARGET, self.target.encode()), (DELIVER_AT, b"%d" % self.due))
-        return Request(self.id, 0, topics.rejected, self.key, self.value, self.headers + asked, reason)
+        headers = (*self.headers, (TARGET, self.target.encode()), (DELIVER_AT, b"%d" % self.due))
+        return Request(self.id, 0, topics.rejected, self.key, self.value, headers, reason)
 
     def without_content(self, reason: str, topics: Topics) -> Request:
         """A request that is rejected, and has nothing of its record but where that is."""
         return Request(self.id, 0, topics.rejected, None, None, (), reason)
 
-    def delivered_headers(self) -> list[Header]:
-        """The headers of the record that consumers get."""
-        if self.reason:
-            return [*self.headers, (DELAYED_ID, self.id.encode()), (DELAYED_REASON, self.reason.encode())]
-        return [*self.headers, (DELAYED_ID, self.id.encode()), (DELAYED_DUE, b"%d" % self.due)]
+    def delivered(self) -> ProducerRecord:
+        """The record that consumers get."""
+        why = (DELAYED_REASON, self.reason.encode()) if self.reason else (DELAYED_DUE, b"%d" % self.due)
+        headers = [*self.headers, (DELAYED_ID, self.id.encode()), why]
+        return ProducerRecord(self.target, self.key, self.value, headers)
 
-    def carried_headers(self) -> list[Header]:
-        """The headers of a record that the service writes for itself. `parse` reads them."""
-        return [
-            *self.headers,
-            (DELIVER_AT, b"%d" % self.due),
-            (TARGET, self.target.encode()),
-            (ORIGIN, self.id.encode()),
-        ]
+    def carried(self, topic: str, *more: Header, partition: int | None = None) -> ProducerRecord:
+        """A record that the service writes for itself. `parse` reads it."""
+        asked = (DELIVER_AT, b"%d" % self.due), (TARGET, self.target.encode())
+        headers = [*self.headers, *asked, (ORIGIN, self.id.encode()), *more]
+        return ProducerRecord(topic, self.key, self.value, headers, partition)
+
+    def encode(self) -> bytes:
+        """All of the request: the delay topic may have lost the record when it is due."""
+        texts = self.id, self.target, self.reason
+        fields = [*(text.encode() for text in texts), self.key, self.value]
+        for name, value in self.headers:
+            fields += [name.encode(), value]
+        parts = [_DUE.pack(self.due)]
+        for field in fields:
+            parts += [_LENGTH.pack(-1 if field is None else len(field)), field or b""]
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, stored: bytes) -> Self:
+        """The request whose `encode` is `stored`."""
+        (due,) = _DUE.unpack_from(stored)
+        fields: list[bytes | None] = []
+        at = _DUE.size
+        while at < len(stored):
+            (length,) = _LENGTH.unpack_from(stored, at)
+            at += _LENGTH.size
+            fields.append(None if length < 0 else stored[at : at + length])
+            at += max(0, length)
+        id, target, reason, key, value, *rest = fields
+        headers = tuple((_text(name), content) for name, content in zip(rest[::2], rest[1::2], strict=True))
+        return cls(_text(id), due, _text(target), key, value, headers, _text(reason))
 
 
 def position(record: Record) -> str:
@@ -161,3 +199,8 @@ def _target(record: Record, topics: Topics) -> str:
     if topics.owns(target) or target.startswith("__"):
         raise ValueError(f"{TARGET} {target!r} is an internal topic: send the name of another one")
     return target
+
+
+def _text(field: bytes | None) -> str:
+    assert field is not None
+    return field.decode()

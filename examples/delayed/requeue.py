@@ -37,9 +37,7 @@ async def requeue(
         if due:
             await forwarder.deliver(request)
         else:
-            headers = request.carried_headers()
-            await forwarder.send(topics.requests, request.key, request.value, headers, record.partition)
-        forwarder.statistics.read += 1
+            await forwarder.send(request.carried(topics.requests, partition=record.partition))
         return due
 
     batches = Batches(handle, _PAUSE)

@@ -26,11 +26,13 @@ from benchmarks.harness.worker import in_fresh_process
         (["report"], "the following arguments are required: FILE"),
         (["--seconds", "nan"], "--seconds must be from 0.1 to 600"),
         (["--loop", "trio"], "invalid choice: 'trio'"),
+        (["--instructions"], "--instructions needs valgrind, which is not installed"),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_measured(
-    arguments: Sequence[str], error: str, capsys: pytest.CaptureFixture[str]
+    arguments: Sequence[str], error: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
     with pytest.raises(SystemExit):
         command.main(arguments)
     assert error in capsys.readouterr().err
@@ -62,15 +64,6 @@ def test_instructions_are_counted_once_for_waits_and_heartbeats(
     monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/valgrind")
     options = command.parse([*arguments, "--instructions", "--repetitions", "3"])
     assert (options.suites, options.only, options.repetitions) == (suites, only, 1)
-
-
-def test_without_valgrind_instructions_are_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("shutil.which", lambda _: None)
-    with pytest.raises(SystemExit):
-        command.parse(["--instructions"])
-    assert "--instructions needs valgrind, which is not installed" in capsys.readouterr().err
 
 
 # tests/core/test_instructions.py counts those of the core's acts, and is not long.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from rich.console import Console
 
 from benchmarks.command import SUITES
 from benchmarks.harness import processes
-from benchmarks.harness.benchmark import Result, Sample, Setting, benchmarks_of
+from benchmarks.harness.benchmark import Case, Result, Sample, Setting, benchmarks_of
 from benchmarks.harness.processes import ROOT
-from benchmarks.suites import longpoll, pipeline
+from benchmarks.suites import kafka, longpoll, pipeline
 from benchmarks.suites.delayed import STORES
 from benchmarks.suites.pipeline import DUCKDB, ORDER, STEPS, Journal, most_left
 
@@ -30,11 +31,13 @@ IN_PROCESS = [
 needs_linux = pytest.mark.skipif(not processes.AVAILABLE, reason="there is no /proc")
 
 
-def check(suite: str, name: str, setting: Setting = TINY, most: int | None = None) -> dict[str, Sample]:
+def check(
+    suite: str, name: str, setting: Setting = TINY, which: Callable[[Case], bool] = lambda _: True
+) -> dict[str, Sample]:
     _, cases, tables = benchmarks_of(suite)[name].made(setting)
     columns = {table.columns[0].metric for table in tables}
     samples: dict[str, Sample] = {}
-    for case in cases[:most]:
+    for case in filter(which, cases):
         sample = samples[case.name] = case.measure()
         assert all(map(math.isfinite, sample.values())), case
         assert columns & sample.keys(), case
@@ -47,6 +50,21 @@ def check(suite: str, name: str, setting: Setting = TINY, most: int | None = Non
 def test_every_case_gives_figures_for_the_tables(suite: str, name: str) -> None:
     sizes = {"load": (1_000,)}.get(suite, (20,) if name in SLOWER else TINY.sizes)
     check(suite, name, replace(TINY, sizes=sizes))
+
+
+@pytest.mark.slow
+@pytest.mark.real_time
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux pins a process")
+@pytest.mark.parametrize("name", benchmarks_of("kafka"))
+def test_this_library_beside_kafka_gives_figures_for_the_tables(name: str) -> None:
+    check_beside_kafka(name, lambda case: case.name != kafka.KAFKA)
+
+
+def check_beside_kafka(name: str, which: Callable[[Case], bool]) -> None:
+    """Each of these cases has a figure for every column of the tables."""
+    columns = [column for table in benchmarks_of("kafka")[name].made(TINY)[2] for column in table.columns]
+    for sample in check("kafka", name, replace(TINY, full=False), which).values():
+        assert {column.metric for column in columns} <= sample.keys()
 
 
 @pytest.mark.long
@@ -72,8 +90,9 @@ def test_every_server_gives_figures_for_the_tables(name: str, monkeypatch: pytes
 @pytest.mark.real_time
 @needs_linux
 def test_every_store_of_delayed_messages_gives_figures_for_the_tables() -> None:
-    available = [store for store in STORES if store.available]
-    assert len(check("delayed", "delayed-rate", TINY, len(available))) == len(available)
+    absent = {store.name for store in STORES if not store.available}
+    samples = check("delayed", "delayed-rate", which=lambda case: case.name not in absent)
+    assert len(samples) == len(STORES) - len(absent)
 
 
 def published() -> set[tuple[str, str, str]]:

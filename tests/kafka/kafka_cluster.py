@@ -13,7 +13,7 @@ from typing import Final, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from examples.free_ports import reserved_ports
+from tests.free_ports import reserved_ports
 
 # What `make kafka` brings.
 JARS: Final = Path(__file__).parents[2] / "build" / "kafka"

@@ -18,8 +18,7 @@ from typing import Any, Self
 
 from benchmarks.harness.benchmark import Column, Parts, Sample, Setting, Table, benchmark
 from benchmarks.harness.event_loop import run
-from benchmarks.suites.delayed.redis import Redis
-from benchmarks.suites.delayed.sqlite import SharedSQLite, SQLite
+from benchmarks.suites.delayed.polled import Redis, SharedSQLite, SQLite
 from benchmarks.suites.delayed.store import DelayStore
 from purgatory.delayed import DelayedMessages, Receipt
 

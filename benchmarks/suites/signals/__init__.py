@@ -29,9 +29,9 @@ from benchmarks.harness.benchmark import (
 )
 from benchmarks.harness.event_loop import run
 from benchmarks.harness.processes import ROOT
-from benchmarks.suites.signals.carriers import CARRIERS
+from benchmarks.suites.signals import libraries, relayed
 from benchmarks.suites.signals.servers import SERVERS, Server
-from benchmarks.suites.signals.worker import Plan
+from benchmarks.suites.signals.worker import Carrier, Plan
 
 WORKERS = 4
 # Records in a second.
@@ -40,6 +40,17 @@ RATE = 400.0
 CUT = 0.5
 # Seconds after the last record, until a wait counts as lost.
 PATIENCE = 10.0
+# What carries the signals, and the servers that it needs. What signals over NATS are about is in a Redis.
+CARRIERS: dict[str, tuple[type[Carrier], tuple[str, ...]]] = {
+    "purgatory.relay, Redis, notify": (relayed.OverRedis, ("redis",)),
+    "purgatory.relay, Redis, signal": (relayed.OverRedisAfterwards, ("redis",)),
+    "purgatory.relay, PostgreSQL, notify": (relayed.OverPostgres, ("postgres",)),
+    "purgatory.relay, PostgreSQL, signal": (relayed.OverPostgresAfterwards, ("postgres",)),
+    "purgatory.relay, NATS, signal": (relayed.OverNats, ("redis", "nats")),
+    "channels_redis, pub/sub layer": (libraries.PubSubLayer, ("redis",)),
+    "channels_redis, core layer": (libraries.CoreLayer, ("redis",)),
+    "broadcaster": (libraries.Broadcaster, ("redis",)),
+}
 
 
 @benchmark("signals", "{n:,} waits in four workers, signals at random workers", (400,), (2_000,), 300.0)

@@ -7,7 +7,7 @@ import json
 import sys
 
 from benchmarks.harness.event_loop import run
-from benchmarks.suites.signals.carriers import CARRIERS
+from benchmarks.suites.signals import CARRIERS
 from benchmarks.suites.signals.worker import Plan, serve
 
 _, loop, name, urls, number, workers, topics, rate = sys.argv

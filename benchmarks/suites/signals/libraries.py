@@ -17,7 +17,7 @@ from broadcaster import Broadcast
 from channels_redis.core import RedisChannelLayer
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
-from benchmarks.suites.signals.carrier import Carrier
+from benchmarks.suites.signals.worker import Carrier
 
 
 class Followers(Carrier):

@@ -13,7 +13,7 @@ from typing import Any, Self
 import asyncpg
 from redis.asyncio import Redis
 
-from benchmarks.suites.signals.carrier import Carrier
+from benchmarks.suites.signals.worker import Carrier
 from purgatory import DelayedOperation, Purgatory
 from purgatory.relay import Key, Relay, Transport
 from purgatory.relay.transports import postgres, redis

@@ -8,17 +8,43 @@ import logging
 import random
 import sys
 import time
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
-
-from benchmarks.suites.signals.carrier import Carrier
+from typing import Any, Self
 
 # Seconds after which a signal that was refused is sent again.
 AGAIN = 0.05
 # Seconds until everything that was begun has come to rest.
 SETTLED = 1.0
+Woken = Callable[[str, float], None]
+
+
+class Carrier(ABC):
+    """One worker's end. Used as a context manager, which connects to the servers at `urls`, by their names.
+
+    A record is the time at which it was sent. `woken` is to be called, in the task or the callback of the
+    wait, with the topic and the record that have ended it.
+    """
+
+    def __init__(self, urls: Mapping[str, str], woken: Woken) -> None:
+        self.urls = urls
+        self.woken = woken
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    async def __aexit__(self, *exception: Any) -> None: ...
+
+    @abstractmethod
+    async def wait_for(self, topics: Sequence[str]) -> None:
+        """Begin a wait for the next record of each topic. Return when signals reach this worker."""
+
+    @abstractmethod
+    async def send(self, topic: str, record: float) -> None:
+        """End the waits for `topic`, in whatever worker they are. Raises what the client raises."""
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from examples.broker.address import address
-from examples.broker.metadata import NO_LEADER, MetadataImage, PartitionState, TopicImage
+from examples.broker.metadata import NO_LEADER, MetadataImage, PartitionState, TopicImage, address
 from examples.broker.topic_partition import TopicPartition
 
 # A broker that fails may have led thousands of partitions.

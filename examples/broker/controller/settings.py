@@ -94,6 +94,9 @@ FIXED: Final[Mapping[str, tuple[str, str]]] = {
 }
 """The settings that have one value, Kafka's default, and why they have no other."""
 
+IGNORED: Final = frozenset({"message.format.version"})
+"""Settings that Kafka 3 takes and ignores, too. Kafka 4 does not know them, so they are not shown."""
+
 
 def parse_topic_config(values: Mapping[str, str | None], defaults: TopicConfig) -> TopicConfig:
     """Return the defaults, changed by ``values``. Raises ApiError INVALID_CONFIG for an unsupported value."""
@@ -107,6 +110,8 @@ def parse_topic_config(values: Mapping[str, str | None], defaults: TopicConfig) 
                 raise ApiError(
                     ErrorCode.invalid_config, f"{name} cannot be {value!r}: it must be {expected}"
                 ) from None
+        elif name in IGNORED:
+            continue
         elif name not in FIXED:
             raise ApiError(ErrorCode.invalid_config, f"unknown topic configuration {name!r}")
         elif value != FIXED[name][0]:

@@ -1,8 +1,7 @@
 """The group coordinator of one broker: the members and the committed offsets of its groups."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -11,7 +10,7 @@ from anyio.abc import TaskGroup
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.group import Group, GroupState
-from examples.broker.group.group_log import GroupLog, Record, offset_record, tombstones
+from examples.broker.group.group_log import GroupLog, offset_record, tombstones
 from examples.broker.group.group_store import GroupStore
 from examples.broker.group.membership import Membership
 from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
@@ -20,7 +19,6 @@ from examples.broker.group.requests import (
     NO_GENERATION,
     UNKNOWN_MEMBER,
     CommitRequest,
-    GroupDescription,
     JoinRequest,
     JoinResult,
     MemberIdentity,
@@ -53,22 +51,14 @@ class GroupCoordinator:
     broker leads raises NOT_COORDINATOR, and COORDINATOR_LOAD_IN_PROGRESS until this broker has loaded it.
     """
 
-    def __init__(
-        self,
-        broker_id: int,
-        log: GroupLog,
-        tasks: TaskGroup,
-        *,
-        join: Purgatory,
-        sync: Purgatory,
-        heartbeat: Purgatory,
-        config: GroupConfig,
-    ) -> None:
+    def __init__(self, broker_id: int, log: GroupLog, tasks: TaskGroup, config: GroupConfig) -> None:
         self.broker_id = broker_id
         self.config = config
-        self._purgatories = {"join": join, "sync": sync, "heartbeat": heartbeat}
+        self._purgatories = {name: Purgatory(name) for name in ("join", "sync", "heartbeat")}
         self._groups = GroupStore(log, config.offsets_topic_partitions, tasks, self._loaded)
-        self._rebalance = Rebalance(self._groups, join, sync, heartbeat, config.group_initial_rebalance_delay)
+        self._rebalance = Rebalance(
+            self._groups, initial_delay=config.group_initial_rebalance_delay, **self._purgatories
+        )
         self._membership = Membership(self._groups, self._rebalance, config.group_max_size)
 
     def __repr__(self) -> str:
@@ -80,13 +70,10 @@ class GroupCoordinator:
         cls, broker_id: int, log: GroupLog, config: GroupConfig = DEFAULT_CONFIG
     ) -> AsyncIterator[Self]:
         """Open the purgatories "join", "sync" and "heartbeat", and run; resign when the block ends."""
-        async with (
-            Purgatory("join") as join,
-            Purgatory("sync") as sync,
-            Purgatory("heartbeat") as heartbeat,
-            anyio.create_task_group() as tasks,
-        ):
-            coordinator = cls(broker_id, log, tasks, join=join, sync=sync, heartbeat=heartbeat, config=config)
+        async with anyio.create_task_group() as tasks, AsyncExitStack() as purgatories:
+            coordinator = cls(broker_id, log, tasks, config)
+            for purgatory in coordinator._purgatories.values():
+                await purgatories.enter_async_context(purgatory)
             try:
                 yield coordinator
             finally:
@@ -133,13 +120,15 @@ class GroupCoordinator:
     async def sync(self, request: SyncRequest) -> SyncResult:
         """Get the member's assignment; the leader brings all assignments. Returns once the log has them."""
         try:
-            return await self._membership.sync(self._known_group(request.group_id), request)
+            self._check_group_id(request.group_id)
+            return await self._membership.sync(self._group(request.group_id), request)
         except ApiError as error:
             return SyncResult(error.code)
 
     def heartbeat(self, group_id: str, generation_id: int, member: MemberIdentity) -> None:
         """Extend a member's session. Raises ApiError when the member has to do something else."""
-        self._membership.heartbeat(self._known_group(group_id), generation_id, member)
+        self._check_group_id(group_id)
+        self._membership.heartbeat(self._group(group_id), generation_id, member)
 
     def leave(self, group_id: str, members: Sequence[MemberIdentity]) -> list[ErrorCode]:
         """Remove members from their group; return the answer for each.
@@ -147,7 +136,7 @@ class GroupCoordinator:
         Raises ApiError when another broker coordinates the group, or the group id is empty.
         """
         self._check_group_id(group_id)
-        group = self._groups.find(group_id)
+        group = self._groups.find(group_id) or Group(group_id)
         return [self._leave(group, member) for member in members]
 
     # Offsets
@@ -157,7 +146,7 @@ class GroupCoordinator:
 
         Raises ApiError when the group or the member may not commit.
         """
-        group = self._committing_group(request)
+        group = self._group_to_commit(request)
         limit = self.config.offset_metadata_max_bytes
         answers = dict.fromkeys(request.offsets, ErrorCode.offset_metadata_too_large)
         accepted = {
@@ -191,7 +180,7 @@ class GroupCoordinator:
         log answers.
         """
         self._check_group_id(group_id)
-        group = self._existing_group(group_id)
+        group = self._group(group_id, ErrorCode.group_id_not_found)
         subscribed = group.subscribed_topics()
         answers = {
             entry: ErrorCode.none
@@ -207,17 +196,15 @@ class GroupCoordinator:
 
     # Administration
 
-    def describe_group(self, group_id: str) -> GroupDescription:
-        """Describe a group; one that does not exist is "Dead".
-
-        Raises ApiError when another broker coordinates it.
-        """
+    def describe_group(self, group_id: str) -> Group:
+        """Return a group; one that does not exist is DEAD. Raises ApiError when another broker has it."""
         group = self._groups.find(group_id)
         if group is None:
-            return GroupDescription(group_id, GroupState.DEAD.value)
-        return group.describe()
+            group = Group(group_id)
+            group.state = GroupState.DEAD
+        return group
 
-    def list_groups(self, states: Collection[str] = ()) -> list[GroupDescription]:
+    def list_groups(self, states: Collection[str] = ()) -> list[Group]:
         """Return the groups in any of these states, in any letter case; without states, all groups.
 
         Raises ApiError COORDINATOR_LOAD_IN_PROGRESS while a partition is loaded.
@@ -225,18 +212,16 @@ class GroupCoordinator:
         if self._groups.is_loading:
             raise ApiError(ErrorCode.coordinator_load_in_progress, f"{self!r} does not know all groups yet")
         wanted = {state.lower() for state in states}
-        return [
-            group.describe() for group in self._groups if not wanted or group.state.value.lower() in wanted
-        ]
+        return [group for group in self._groups if not wanted or group.state.value.lower() in wanted]
 
     async def delete_group(self, group_id: str) -> None:
         """Delete an empty group with its offsets. Raises ApiError NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND."""
-        group = self._existing_group(group_id)
+        group = self._group(group_id, ErrorCode.group_id_not_found)
         if group.state is not GroupState.EMPTY:
             raise ApiError(ErrorCode.non_empty_group, f"{group!r} has members")
         self._groups.remove(group)
         self._rebalance.mark_dead(group, ErrorCode.unknown_member_id)
-        error = await self._append(group, tombstones(group), lambda _: None)
+        error = await self._groups.append(group, tombstones(group))
         if error is not ErrorCode.none:
             raise ApiError(error, f"the deletion of {group!r} could not be stored")
 
@@ -248,17 +233,10 @@ class GroupCoordinator:
         if not group_id:
             raise ApiError(ErrorCode.invalid_group_id, "the group id is empty")
 
-    def _existing_group(self, group_id: str) -> Group:
+    def _group(self, group_id: str, missing: ErrorCode = ErrorCode.unknown_member_id) -> Group:
         group = self._groups.find(group_id)
         if group is None:
-            raise ApiError(ErrorCode.group_id_not_found, f"group {group_id!r} does not exist")
-        return group
-
-    def _known_group(self, group_id: str) -> Group:
-        self._check_group_id(group_id)
-        group = self._groups.find(group_id)
-        if group is None:
-            raise ApiError(ErrorCode.unknown_member_id, f"group {group_id!r} does not exist")
+            raise ApiError(missing, f"group {group_id!r} does not exist")
         return group
 
     def _group_to_join(self, request: JoinRequest) -> Group:
@@ -271,26 +249,22 @@ class GroupCoordinator:
             )
         if request.member.member_id == UNKNOWN_MEMBER:
             return self._groups.find_or_create(request.group_id)
-        return self._known_group(request.group_id)
+        return self._group(request.group_id)
 
-    def _leave(self, group: Group | None, member: MemberIdentity) -> ErrorCode:
-        if group is None:
-            return ErrorCode.unknown_member_id
+    def _leave(self, group: Group, member: MemberIdentity) -> ErrorCode:
         try:
             self._membership.leave(group, member)
         except ApiError as error:
             return error.code
         return ErrorCode.none
 
-    def _committing_group(self, request: CommitRequest) -> Group:
-        group = self._groups.find(request.group_id)
-        has_no_generation = request.generation_id <= NO_GENERATION
-        if group is None:
-            if not has_no_generation:
-                raise ApiError(ErrorCode.group_id_not_found, f"group {request.group_id!r} does not exist")
-            return self._groups.find_or_create(request.group_id)
-        if has_no_generation and group.state is GroupState.EMPTY:
-            return group
+    def _group_to_commit(self, request: CommitRequest) -> Group:
+        if request.generation_id > NO_GENERATION:
+            group = self._group(request.group_id, ErrorCode.group_id_not_found)
+        else:
+            group = self._groups.find_or_create(request.group_id)
+            if group.state is GroupState.EMPTY:
+                return group
         self._membership.check_commit(group, request.generation_id, request.member)
         return group
 
@@ -300,23 +274,10 @@ class GroupCoordinator:
         error = ErrorCode.none
         if offsets:
             pending = group.offsets.prepare(offsets)
-            error = await self._append(
+            error = await self._groups.append(
                 group,
                 [offset_record(group.group_id, *entry) for entry in offsets.items()],
                 lambda error: group.offsets.complete(pending, appended=error is ErrorCode.none),
             )
         self._groups.remove_if_unused(group)
         return error
-
-    async def _append(
-        self, group: Group, records: Sequence[Record], then: Callable[[ErrorCode], None]
-    ) -> ErrorCode:
-        answer: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-
-        def appended(error: ErrorCode) -> None:
-            then(error)
-            if not answer.done():
-                answer.set_result(error)
-
-        self._groups.append(group, records, appended)
-        return await answer

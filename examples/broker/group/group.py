@@ -8,10 +8,8 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.member import Member
 from examples.broker.group.offsets import GroupOffsets
 from examples.broker.group.requests import (
-    GroupDescription,
     JoinedMember,
     JoinResult,
-    MemberDescription,
     MemberIdentity,
     Protocols,
     SyncResult,
@@ -74,6 +72,11 @@ class Group:
         return self.state is GroupState.EMPTY and not (
             self.generation_id or self.pending_members or self.offsets
         )
+
+    @property
+    def assigned_protocol(self) -> str | None:
+        """The protocol of the assignments. Administrators see none while the group rebalances."""
+        return self.protocol_name if self.state is GroupState.STABLE else None
 
     @property
     def has_all_members_joined(self) -> bool:
@@ -180,6 +183,7 @@ class Group:
 
     def join_result(self, member: Member) -> JoinResult:
         """Return the answer to a JoinGroup in the current generation. The leader's has all members."""
+        leads = member.member_id == self.leader_id
         return JoinResult(
             ErrorCode.none,
             member.member_id,
@@ -187,14 +191,11 @@ class Group:
             self.protocol_type,
             self.protocol_name,
             self.leader_id or "",
-            self.joined_members() if member.member_id == self.leader_id else (),
-        )
-
-    def joined_members(self) -> tuple[JoinedMember, ...]:
-        """Return all members of the current generation."""
-        return tuple(
-            JoinedMember(member.member_id, member.group_instance_id, member.metadata(self.protocol_name))
-            for member in self.members.values()
+            tuple(
+                JoinedMember(entry.member_id, entry.group_instance_id, entry.metadata(self.protocol_name))
+                for entry in self.members.values()
+                if leads
+            ),
         )
 
     def sync_result(self, member: Member) -> SyncResult:
@@ -217,26 +218,6 @@ class Group:
         except ValueError:
             return None
         return frozenset().union(*subscriptions)
-
-    def describe(self) -> GroupDescription:
-        """Return the description of the group for administrators."""
-        stable = self.state is GroupState.STABLE
-        return GroupDescription(
-            self.group_id,
-            self.state.value,
-            self.protocol_type or "",
-            (self.protocol_name or "") if stable else "",
-            tuple(
-                MemberDescription(
-                    member.identity,
-                    member.client_id,
-                    member.client_host,
-                    member.metadata(self.protocol_name) if stable else b"",
-                    member.assignment,
-                )
-                for member in self.members.values()
-            ),
-        )
 
     def _common_protocols(self) -> set[str]:
         return set.intersection(*({name for name, _ in member.protocols} for member in self.members.values()))

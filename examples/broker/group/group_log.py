@@ -5,7 +5,6 @@ to the next. Kafka's own records are binary, with internal schemas.
 """
 
 import json
-import logging
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -19,10 +18,19 @@ from examples.broker.group.member import Member
 from examples.broker.group.offsets import NO_OFFSET, CommittedOffset
 from examples.broker.topic_partition import TopicPartition
 
-logger = logging.getLogger(__name__)
-
 SLICE: Final = 250
 """The steps between two turns of the event loop: some milliseconds."""
+
+# The fields of a group and of its members in a group's record.
+_GENERATION: Final = ("generation_id", "protocol_type", "protocol_name", "leader_id")
+_MEMBER: Final = (
+    "member_id",
+    "group_instance_id",
+    "client_id",
+    "client_host",
+    "session_timeout",
+    "rebalance_timeout",
+)
 
 Record = tuple[bytes, bytes | None]
 """A key and the latest value for it; None is a tombstone."""
@@ -55,25 +63,15 @@ COORDINATOR_ERRORS: Final[Mapping[ErrorCode, ErrorCode]] = {
 
 def group_record(group: Group, assignments: Mapping[str, bytes]) -> Record:
     """Return the record of the group in its current generation, with the members' new assignments."""
-    value = {
-        "generation_id": group.generation_id,
-        "protocol_type": group.protocol_type,
-        "protocol_name": group.protocol_name,
-        "leader_id": group.leader_id,
-        "members": [
-            {
-                "member_id": member.member_id,
-                "group_instance_id": member.group_instance_id,
-                "client_id": member.client_id,
-                "client_host": member.client_host,
-                "session_timeout": member.session_timeout,
-                "rebalance_timeout": member.rebalance_timeout,
-                "protocols": [[name, _text(metadata)] for name, metadata in member.protocols],
-                "assignment": _text(assignments[member.member_id]),
-            }
-            for member in group.members.values()
-        ],
-    }
+    value = {name: getattr(group, name) for name in _GENERATION}
+    value["members"] = [
+        {
+            **{name: getattr(member, name) for name in _MEMBER},
+            "protocols": [[name, _text(metadata)] for name, metadata in member.protocols],
+            "assignment": _text(assignments[member.member_id]),
+        }
+        for member in group.members.values()
+    ]
     return _key(group.group_id), json.dumps(value).encode()
 
 
@@ -109,41 +107,31 @@ def keep_latest(records: Iterable[Record], latest: dict[bytes, bytes]) -> Iterat
 def load(records: Iterable[Record], groups: dict[str, Group]) -> Iterator[None]:
     """Add the groups in the records to ``groups``: STABLE with members, EMPTY without.
 
-    Each step takes about as long as to read one record. An unreadable record is logged and left out, so that
-    it does not keep the other groups of the partition from having a coordinator.
+    Each step takes about as long as to read one record.
     """
     latest: dict[bytes, bytes] = {}
     yield from keep_latest(records, latest)
     while latest:
         # Free the records one by one: to free a million at once takes a tenth of a second.
         key, value = latest.popitem()
-        try:
-            _load_record(groups, json.loads(key), json.loads(value))
-        except (LookupError, TypeError, ValueError) as error:
-            logger.warning("skipped the unreadable record of %r: %r", key, error)
+        _load_record(groups, json.loads(key), json.loads(value))
         yield
 
 
 def _load_record(groups: dict[str, Group], key: Any, value: Any) -> None:
     group_id, *topic_partition = key
-    # Create the group last, so that an unreadable record leaves nothing behind.
-    if topic_partition:
-        entry, committed = TopicPartition(*topic_partition), CommittedOffset(*value)
-        groups.setdefault(group_id, Group(group_id)).offsets.load(entry, committed)
-        return
-    protocol_type, members = value["protocol_type"], [_member(fields) for fields in value["members"]]
-    generation = value["generation_id"], protocol_type, value["protocol_name"], value["leader_id"]
     group = groups.setdefault(group_id, Group(group_id))
-    for member in members:
-        group.add(member, protocol_type)
-    group.generation_id, group.protocol_type, group.protocol_name, group.leader_id = generation
+    if topic_partition:
+        group.offsets.load(TopicPartition(*topic_partition), CommittedOffset(*value))
+        return
+    for fields in value["members"]:
+        protocols = tuple((name, b64decode(metadata)) for name, metadata in fields["protocols"])
+        assignment = b64decode(fields["assignment"])
+        member = Member(**{**fields, "protocols": protocols, "assignment": assignment})
+        group.add(member, value["protocol_type"])
+    for name in _GENERATION:
+        setattr(group, name, value[name])
     group.state = GroupState.STABLE if group.members else GroupState.EMPTY
-
-
-def _member(fields: Mapping[str, Any]) -> Member:
-    protocols = tuple((name, b64decode(metadata)) for name, metadata in fields["protocols"])
-    assignment = b64decode(fields["assignment"])
-    return Member(**{**fields, "protocols": protocols, "assignment": assignment})
 
 
 def _key(*parts: str | int) -> bytes:

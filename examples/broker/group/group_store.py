@@ -1,6 +1,8 @@
 """The groups that this broker coordinates: their partitions, and the writes of their records."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from zlib import crc32
 
 from anyio.abc import TaskGroup
 
@@ -47,9 +49,8 @@ class GroupStore:
         return bool(self._loads)
 
     def partition_for(self, group_id: str) -> int:
-        """Return the partition of the group's records: as in Kafka, by Java's ``String.hashCode``."""
-        code = _java_hash(group_id)
-        return (0 if code == -(1 << 31) else abs(code)) % self._partitions
+        """Return the partition of the group's records. Kafka has another hash, which no client needs."""
+        return crc32(group_id.encode()) % self._partitions
 
     def find(self, group_id: str) -> Group | None:
         """Return the group or None.
@@ -86,9 +87,16 @@ class GroupStore:
         self._loads.pop(partition, None)
         return list(self._groups.pop(partition, {}).values())
 
-    def append(self, group: Group, records: Sequence[Record], then: Callable[[ErrorCode], None]) -> None:
-        """Write the records, and call ``then`` once with the outcome. A cancelled write has failed."""
-        self._tasks.start_soon(self._append, self.partition_for(group.group_id), records, then)
+    def append(
+        self, group: Group, records: Sequence[Record], then: Callable[[ErrorCode], None] | None = None
+    ) -> asyncio.Future[ErrorCode]:
+        """Write the records, and return the outcome. A cancelled write has failed.
+
+        ``then`` is called with the outcome, whether or not anybody awaits it.
+        """
+        outcome: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+        self._tasks.start_soon(self._append, self.partition_for(group.group_id), records, then, outcome)
+        return outcome
 
     async def _load_all(self) -> None:
         await run_in_slices(self._load_steps())
@@ -108,14 +116,21 @@ class GroupStore:
                     self._loaded(group)
 
     async def _append(
-        self, partition: int, records: Sequence[Record], then: Callable[[ErrorCode], None]
+        self,
+        partition: int,
+        records: Sequence[Record],
+        then: Callable[[ErrorCode], None] | None,
+        outcome: asyncio.Future[ErrorCode],
     ) -> None:
         error = ErrorCode.coordinator_not_available
         try:
             answer = await self._log.append(partition, records)
             error = COORDINATOR_ERRORS.get(answer, answer)
         finally:
-            then(error)
+            if then is not None:
+                then(error)
+            if not outcome.done():
+                outcome.set_result(error)
 
     def _groups_beside(self, group_id: str) -> dict[str, Group]:
         """Return the groups in the same partition."""
@@ -131,12 +146,3 @@ class GroupStore:
                 f"another broker leads partition {partition}, which has group {group_id!r}",
             )
         return self._groups[partition]
-
-
-def _java_hash(text: str) -> int:
-    """Return Java's ``String.hashCode``: of the UTF-16 code units, as a signed 32-bit number."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    code = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        code = (31 * code + (high << 8 | low)) & 0xFFFFFFFF
-    return code - (1 << 32) if code >= 1 << 31 else code

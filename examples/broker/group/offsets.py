@@ -19,14 +19,6 @@ class CommittedOffset:
 NO_OFFSET: Final = CommittedOffset(-1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PendingCommit:
-    """Offsets that are being appended to the log. ``number`` is their place among the group's commits."""
-
-    number: int
-    offsets: Mapping[TopicPartition, CommittedOffset]
-
-
 class GroupOffsets:
     """The commits of a group. A commit is visible once it is committed in the log, unless a later one is.
 
@@ -36,7 +28,8 @@ class GroupOffsets:
 
     def __init__(self) -> None:
         self._committed: dict[TopicPartition, tuple[int, CommittedOffset]] = {}
-        self._pending: set[PendingCommit] = set()
+        # By the number of the commit.
+        self._pending: dict[int, Mapping[TopicPartition, CommittedOffset]] = {}
         self._commits = 0
 
     def __repr__(self) -> str:
@@ -53,7 +46,7 @@ class GroupOffsets:
     @property
     def written(self) -> list[TopicPartition]:
         """The partitions with a commit or a pending one."""
-        pending = (topic_partition for commit in self._pending for topic_partition in commit.offsets)
+        pending = (entry for offsets in self._pending.values() for entry in offsets)
         return list(dict.fromkeys([*self, *pending]))
 
     def get(self, topic_partition: TopicPartition) -> CommittedOffset:
@@ -65,21 +58,17 @@ class GroupOffsets:
         """Set a commit that was read from the log. Every new commit is later."""
         self._committed[topic_partition] = 0, offset
 
-    def prepare(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> PendingCommit:
-        """Record a commit that is about to be appended. Call ``complete`` with the outcome in any case.
+    def prepare(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> int:
+        """Record a commit that is about to be appended; return its number for ``complete``.
 
-        A commit of ``NO_OFFSET`` deletes.
+        Call that with the outcome in any case. A commit of ``NO_OFFSET`` deletes.
         """
         self._commits += 1
-        pending = PendingCommit(self._commits, offsets)
-        self._pending.add(pending)
-        return pending
+        self._pending[self._commits] = offsets
+        return self._commits
 
-    def complete(self, pending: PendingCommit, *, appended: bool) -> None:
-        self._pending.remove(pending)
-        if not appended:
-            return
-        for topic_partition, offset in pending.offsets.items():
+    def complete(self, number: int, *, appended: bool) -> None:
+        for topic_partition, offset in self._pending.pop(number).items():
             latest, _ = self._committed.get(topic_partition, (0, NO_OFFSET))
-            if pending.number > latest:
-                self._committed[topic_partition] = pending.number, offset
+            if appended and number > latest:
+                self._committed[topic_partition] = number, offset

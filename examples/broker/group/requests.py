@@ -96,25 +96,3 @@ class CommitRequest:
     offsets: Mapping[TopicPartition, CommittedOffset]
     generation_id: int = NO_GENERATION
     member: MemberIdentity = MemberIdentity()
-
-
-@dataclass(frozen=True, slots=True)
-class MemberDescription:
-    """A member as administrators see it, with its latest assignment; with metadata in a stable group."""
-
-    identity: MemberIdentity
-    client_id: str
-    client_host: str
-    metadata: bytes
-    assignment: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDescription:
-    """A group as administrators see it. ``state`` is Kafka's name of the state."""
-
-    group_id: str
-    state: str
-    protocol_type: str = ""
-    protocol_name: str = ""
-    members: tuple[MemberDescription, ...] = ()

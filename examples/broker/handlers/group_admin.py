@@ -10,7 +10,6 @@ from kio.schema.types import GroupId
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
-from examples.broker.group.requests import GroupDescription
 from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 
@@ -39,8 +38,8 @@ async def list_groups(
         groups=tuple(
             ListedGroup(
                 group_id=GroupId(group.group_id),
-                protocol_type=group.protocol_type,
-                group_state=group.state,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
             )
             for group in groups
         ),
@@ -71,27 +70,32 @@ async def _deleted(coordinator: GroupCoordinator, group_id: str) -> ErrorCode:
 
 
 def _described(coordinator: GroupCoordinator, group_id: str) -> DescribedGroup:
-    error = ErrorCode.none
     try:
         group = coordinator.describe_group(group_id)
     except ApiError as refused:
-        error = refused.code
-        group = GroupDescription(group_id, state="")
+        return DescribedGroup(
+            error_code=refused.code,
+            group_id=GroupId(group_id),
+            group_state="",
+            protocol_type="",
+            protocol_data="",
+            members=(),
+        )
     return DescribedGroup(
-        error_code=error,
+        error_code=ErrorCode.none,
         group_id=GroupId(group_id),
-        group_state=group.state,
-        protocol_type=group.protocol_type,
-        protocol_data=group.protocol_name,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=group.assigned_protocol or "",
         members=tuple(
             DescribedGroupMember(
-                member_id=member.identity.member_id,
-                group_instance_id=member.identity.group_instance_id,
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
                 client_id=member.client_id,
                 client_host=member.client_host,
-                member_metadata=member.metadata,
+                member_metadata=member.metadata(group.assigned_protocol),
                 member_assignment=member.assignment,
             )
-            for member in group.members
+            for member in group.members.values()
         ),
     )

@@ -27,7 +27,7 @@ from examples.broker.replication.requests import (
     PartitionFetch,
     PartitionFetched,
 )
-from examples.broker.storage.timestamps import (
+from examples.broker.storage.record_batch import (
     EARLIEST_LOCAL_TIMESTAMP,
     LATEST_TIERED_TIMESTAMP,
     MAX_TIMESTAMP,

@@ -18,8 +18,7 @@ from examples.broker.protocol.apis import NO_THROTTLE
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import NO_ACKS, ProduceParams
-from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.timestamps import NO_TIMESTAMP
+from examples.broker.storage.record_batch import NO_TIMESTAMP, RecordBatch
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
 from examples.broker.waits.delete_records import Deleted, PartitionDeleted

@@ -1,6 +1,7 @@
 """One broker of the cluster, from its start until it stops or is killed."""
 
 import errno
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -8,13 +9,12 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from examples.broker.address import address
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.controller import Controller
 from examples.broker.controller.metadata_cache import MetadataCache, TopicsDelta
 from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.group.coordinator import GroupConfig, GroupCoordinator
-from examples.broker.metadata import BrokerRegistration, MetadataImage
+from examples.broker.metadata import BrokerRegistration, MetadataImage, address
 from examples.broker.node.replica_fetchers import Assignment, ReplicaFetchers
 from examples.broker.node.replicated_group_log import ReplicatedGroupLog
 from examples.broker.node.routes import routes
@@ -88,6 +88,9 @@ class Node:
 
         Raises CannotListen.
         """
+        config = self._config
+        # The controller creates the offsets topic, and so decides how many partitions it has.
+        partitions = self._controller.defaults.offsets_topic_num_partitions
         async with anyio.create_task_group() as connections:
             async with (
                 ReplicaManager.running(
@@ -95,39 +98,37 @@ class Node:
                     disk=self._disk,
                     alter_partition=partial(self._controller.alter_partition, self.broker_id),
                     is_alive=self._is_alive,
-                    replica_lag_time_max=self._config.replica_lag_time_max,
+                    replica_lag_time_max=config.replica_lag_time_max,
                 ) as self.replicas,
                 GroupCoordinator.running(
                     self.broker_id,
-                    group_log := ReplicatedGroupLog(
-                        self.replicas, self._groups_config().offsets_topic_partitions
-                    ),
-                    self._groups_config(),
+                    group_log := ReplicatedGroupLog(self.replicas, partitions),
+                    replace(config.groups, offsets_topic_partitions=partitions),
                 ) as self.groups,
                 ClusterAdmin.running(self._controller, self._cache) as self.admin,
                 anyio.create_task_group() as background,
             ):
                 self.fetchers = ReplicaFetchers(
-                    self.broker_id, self.replicas, background, self._config.replica_fetch_wait_max
+                    self.broker_id, self.replicas, background, config.replica_fetch_wait_max
                 )
                 self.server = Server(
                     routes(self.replicas, self.groups, self.admin),
                     host=self.host,
                     port=self.port,
                     gate=self._gate,
-                    limits=self._config.limits,
+                    limits=config.limits,
                 )
                 self.port = await self._listen(self.server, connections)
                 self._controller.register(self._registration())
                 self._apply(self._controller.image)
-                for loop in (
-                    self._follow_metadata,
-                    self._send_heartbeats,
-                    self._watch_isr,
-                    group_log.run,
-                    self._delete_old_segments,
+                background.start_soon(self._follow_metadata)
+                background.start_soon(group_log.run)
+                for seconds, action in (
+                    (config.broker_heartbeat_interval, partial(self._controller.heartbeat, self.broker_id)),
+                    (config.replica_lag_time_max / 2, self.replicas.maybe_shrink_isr),
+                    (config.log_retention_check_interval, self.replicas.delete_old_segments),
                 ):
-                    background.start_soon(loop)
+                    background.start_soon(self._every, seconds, action)
                 task_status.started(self.port)
                 await self._stop.wait()
                 self._hand_over()
@@ -221,23 +222,11 @@ class Node:
                 followed.setdefault(leader, set()).add((topic_partition, state.leader_epoch))
         return {leader: frozenset(partitions) for leader, partitions in followed.items()}
 
-    async def _send_heartbeats(self) -> None:
+    async def _every(self, seconds: float, action: Callable[[], object]) -> None:
         while True:
-            await anyio.sleep(self._config.broker_heartbeat_interval)
+            await anyio.sleep(seconds)
             await self._gate.passed()
-            self._controller.heartbeat(self.broker_id)
-
-    async def _watch_isr(self) -> None:
-        while True:
-            await anyio.sleep(self._config.replica_lag_time_max / 2)
-            await self._gate.passed()
-            self.replicas.maybe_shrink_isr()
-
-    async def _delete_old_segments(self) -> None:
-        while True:
-            await anyio.sleep(self._config.log_retention_check_interval)
-            await self._gate.passed()
-            self.replicas.delete_old_segments()
+            action()
 
     async def _listen(self, server: Server, connections: TaskGroup) -> int:
         try:
@@ -262,13 +251,6 @@ class Node:
         self._apply(self._controller.image)
         for index in list(self._coordinated):
             self._resign_from(index)
-
-    def _groups_config(self) -> GroupConfig:
-        # The controller creates the topic, and so decides how many partitions it has.
-        return replace(
-            self._config.groups,
-            offsets_topic_partitions=self._controller.defaults.offsets_topic_num_partitions,
-        )
 
     def _is_alive(self, broker_id: int) -> bool:
         return broker_id in self._cache.image.live_brokers

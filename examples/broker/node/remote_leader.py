@@ -19,7 +19,7 @@ from examples.broker.replication.follower_request import FetchSessionHandler, Fo
 from examples.broker.replication.replica_fetcher import LogOffsets
 from examples.broker.replication.requests import Fetched, Fetches, FetchParams, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
-from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from examples.broker.storage.record_batch import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition, by_topic
 

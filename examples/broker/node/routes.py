@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
+from examples.broker.controller.settings import OFFSETS_TOPIC
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.handlers.alter_configs import alter_configs, incremental_alter_configs
 from examples.broker.handlers.cluster_metadata import describe_cluster, describe_topic_partitions, metadata
@@ -28,12 +30,13 @@ from examples.broker.handlers.topic_admin import (
     list_partition_reassignments,
 )
 from examples.broker.handlers.writes import delete_records, init_producer_id, produce
-from examples.broker.node.coordinator_directory import OffsetsTopicDirectory
+from examples.broker.metadata import BrokerRegistration
 from examples.broker.protocol import apis
 from examples.broker.protocol.apis import Api
 from examples.broker.protocol.connection import Handler
 from examples.broker.replication.fetch_sessions import FetchSessions
 from examples.broker.replication.replica_manager import ReplicaManager
+from examples.broker.topic_partition import TopicPartition
 
 
 def routes(replicas: ReplicaManager, groups: GroupCoordinator, admin: ClusterAdmin) -> Mapping[int, Handler]:
@@ -72,3 +75,26 @@ def routes(replicas: ReplicaManager, groups: GroupCoordinator, admin: ClusterAdm
         apis.DELETE_GROUPS: partial(delete_groups, groups),
     }
     return {api.key: handler for api, handler in handlers.items()}
+
+
+class OffsetsTopicDirectory:
+    """The ``CoordinatorDirectory`` of a broker. The first lookup creates the topic."""
+
+    def __init__(self, admin: ClusterAdmin, groups: GroupCoordinator) -> None:
+        self._admin = admin
+        self._groups = groups
+
+    async def coordinator_of(self, group_id: str) -> BrokerRegistration:
+        """Return the coordinator. Raises ApiError COORDINATOR_NOT_AVAILABLE without a live leader."""
+        try:
+            await self._admin.ensure_offsets_topic()
+        except ApiError as error:
+            # For example, all brokers are fenced. This passes, so the client should retry.
+            raise ApiError(ErrorCode.coordinator_not_available, str(error)) from error
+        partition = TopicPartition(OFFSETS_TOPIC, self._groups.partition_for(group_id))
+        image = self._admin.cache.image
+        state = image.partition(partition)
+        broker = image.brokers.get(state.leader) if state is not None else None
+        if broker is None or broker.fenced:
+            raise ApiError(ErrorCode.coordinator_not_available, f"{partition} has no leader")
+        return broker

@@ -12,8 +12,8 @@ from anyio import (
 )
 from anyio.abc import SocketStream
 
-from examples.broker.address import address
 from examples.broker.errors import ProtocolError
+from examples.broker.metadata import address
 from examples.broker.protocol.apis import Api, RequestT, ResponseT
 from examples.broker.protocol.codec import SMALLEST_RESPONSE, decode_response, encode_request
 from examples.broker.protocol.frames import FrameBuffer

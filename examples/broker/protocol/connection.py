@@ -20,8 +20,8 @@ from anyio import (
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from examples.broker.address import address
 from examples.broker.errors import ProtocolError
+from examples.broker.metadata import address
 from examples.broker.protocol.codec import (
     SMALLEST_REQUEST,
     RequestContext,

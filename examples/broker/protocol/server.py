@@ -23,8 +23,8 @@ from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
 from kio.schema.api_versions.v4.response import ApiVersion
 from kio.static.primitive import i16
 
-from examples.broker.address import address
 from examples.broker.errors import ErrorCode
+from examples.broker.metadata import address
 from examples.broker.protocol.apis import API_VERSIONS, APIS, NO_THROTTLE, PRODUCE, Api
 from examples.broker.protocol.codec import RequestContext
 from examples.broker.protocol.connection import Connection, ConnectionLimits, Handler

@@ -124,7 +124,7 @@ class FetchSessions:
 
     def __init__(self, replicas: ReplicaManager) -> None:
         self.replicas = replicas
-        replicas.partitions.changing = self._partition_changing
+        replicas.partitions.changing = self.partition_changing
         # The least recently used one comes first.
         self._by_id: dict[int, FetchSession] = {}
         self._of_follower: dict[int, FetchSession] = {}
@@ -204,7 +204,7 @@ class FetchSessions:
         """Return the sessions with that partition."""
         return list(self._readers.get(topic_partition, ()))
 
-    def _partition_changing(self, partition: Partition) -> None:
+    def partition_changing(self, partition: Partition) -> None:
         """Let the sessions with that partition read it again.
 
         The change comes next. So the fetches that wait are checked in the event loop's next turn, once for

@@ -15,9 +15,13 @@ from examples.broker.replication.followers import (
 )
 from examples.broker.replication.requests import HIGH_WATERMARK, PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import NO_EPOCH, UNKNOWN_EPOCH_END
-from examples.broker.storage.record_batch import RecordBatch
+from examples.broker.storage.record_batch import (
+    LATEST_TIMESTAMP,
+    NO_TIMESTAMP,
+    RecordBatch,
+    TimestampAndOffset,
+)
 from examples.broker.storage.replica import Replica
-from examples.broker.storage.timestamps import LATEST_TIMESTAMP, NO_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
 
 NOT_ASSIGNED: Final = PartitionState((), (), NO_LEADER, leader_epoch=-1, partition_epoch=-1)

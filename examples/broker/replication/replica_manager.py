@@ -23,8 +23,8 @@ from examples.broker.replication.requests import (
     PartitionFetched,
     ProduceParams,
 )
+from examples.broker.storage.record_batch import NO_TIMESTAMP, wall_time_ms
 from examples.broker.storage.replica import Disk
-from examples.broker.storage.timestamps import NO_TIMESTAMP, wall_time_ms
 from examples.broker.topic_partition import TopicPartition
 from examples.broker.waits.delete_records import (
     DelayedDeleteRecords,

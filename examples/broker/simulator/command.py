@@ -21,6 +21,7 @@ from examples.broker.simulator.panels import summary_panel
 from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
+from examples.event_loop import run
 from purgatory.observer import Observer
 
 Show = Callable[[Simulation, Console], Coroutine[None, None, None]]
@@ -43,7 +44,7 @@ examples:
       large fetches: consumers wait for 100 kB or 50 ms
   %(prog)s --journal build/journal
       record every produce and fetch in Parquet files
-  %(prog)s --json --no-display --loop asyncio | jq .under_load.produce.waits.p99
+  %(prog)s --json --no-display | jq .under_load.produce.waits.p99
       output for scripts; the exit status is 1 if a record was lost, repeated or reordered
 """
 
@@ -56,10 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         workload = _workload(options)
     except ValueError as error:
         parser.error(str(error))
-    uvloop_installed = importlib.util.find_spec("uvloop") is not None
-    if options.loop == "uvloop" and not uvloop_installed:
-        parser.error("--loop uvloop: uvloop is not installed; pip install uvloop")
-    use_uvloop = uvloop_installed and options.loop != "asyncio"
     if options.journal is not None:
         if importlib.util.find_spec("pyarrow") is None:
             parser.error("--journal: pyarrow is not installed; pip install '.[journal]'")
@@ -73,14 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     progress = Console(stderr=options.json)
     show = None if options.no_display else show_live if progress.is_terminal else print_lines
     try:
-        report = anyio.run(
-            _simulate,
-            workload,
-            show,
-            progress,
-            options.journal,
-            backend_options={"use_uvloop": use_uvloop},
-        )
+        report = run(lambda: _simulate(workload, show, progress, options.journal))
     except KeyboardInterrupt:
         print("interrupted: the delivery was not verified", file=sys.stderr)
         return INTERRUPTED
@@ -195,9 +185,6 @@ def _parser() -> argparse.ArgumentParser:
         least=0,
     )
     output = parser.add_argument_group("running and output")
-    output.add_argument(
-        "--loop", choices=["asyncio", "uvloop"], help="event loop (default: uvloop if installed)"
-    )
     output.add_argument(
         "--json", action="store_true", help="print the report as JSON; progress goes to stderr"
     )

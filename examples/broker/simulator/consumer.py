@@ -9,7 +9,7 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import FetchParams, PartitionFetch
 from examples.broker.simulator.delivery import DeliveryCheck
-from examples.broker.simulator.waits import WaitHistogram
+from examples.broker.simulator.measures import WaitHistogram
 from examples.broker.simulator.workload import Workload
 from examples.broker.topic_partition import TopicPartition
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from examples.broker.replication.requests import ALL_ACKS
-from examples.broker.simulator.report import BacklogStatus, PartitionStatus, Report, Status
-from examples.broker.simulator.waits import WaitSummary
+from examples.broker.simulator.measures import BacklogStatus, WaitSummary
+from examples.broker.simulator.report import PartitionStatus, Report, Status
 from examples.broker.simulator.workload import Workload
 
 PARTITIONS_SHOWN: Final = 12

@@ -11,9 +11,8 @@ import anyio
 from examples.broker.errors import ErrorCode
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import ProduceParams
-from examples.broker.simulator.batch_identity import BatchIdentity
-from examples.broker.simulator.delivery import DeliveryCheck
-from examples.broker.simulator.waits import WaitHistogram
+from examples.broker.simulator.delivery import BatchIdentity, DeliveryCheck
+from examples.broker.simulator.measures import WaitHistogram
 from examples.broker.simulator.workload import Workload
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition

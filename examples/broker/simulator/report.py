@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from examples.broker.simulator.waits import WaitSummary
+from examples.broker.simulator.measures import BacklogStatus, WaitSummary
 from examples.broker.simulator.workload import Workload
 from examples.broker.topic_partition import TopicPartition
 
@@ -26,17 +26,6 @@ class PartitionStatus:
     consumer_position: int
     in_sync_replicas: tuple[int, ...]
     segments: int
-
-
-@dataclass(frozen=True, slots=True)
-class BacklogStatus:
-    """A number of records that wait, and its trend. ``history`` covers the whole run."""
-
-    latest: float
-    peak: float
-    growth_per_second: float
-    growing: bool
-    history: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,11 @@ from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_fetcher import Leader, ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import ProduceParams
-from examples.broker.simulator.backlog import Backlog
 from examples.broker.simulator.consumer import Consumer
 from examples.broker.simulator.delivery import DeliveryCheck, DeliveryError
+from examples.broker.simulator.measures import Backlog, WaitHistogram
 from examples.broker.simulator.producer import Producer
-from examples.broker.simulator.report import BacklogStatus, PartitionStatus, PurgatoryStatus, Report, Status
-from examples.broker.simulator.waits import WaitHistogram
+from examples.broker.simulator.report import PartitionStatus, PurgatoryStatus, Report, Status
 from examples.broker.simulator.workload import Workload
 from examples.first_error import first_error
 from purgatory import COMPILED, Purgatory
@@ -157,8 +156,8 @@ class Simulation:
                 )
                 for topic_partition, partition in self._partitions.items()
             ),
-            backlog=_backlog_status(self._backlog, self.workload.rate),
-            lag=_backlog_status(self._lag, self.workload.rate),
+            backlog=self._backlog.status(self.workload.rate),
+            lag=self._lag.status(self.workload.rate),
         )
 
     async def _drain(self) -> None:
@@ -218,13 +217,3 @@ def _image(workload: Workload) -> MetadataImage:
 def _purgatory_status(purgatory: Purgatory, waits: WaitHistogram) -> PurgatoryStatus:
     statistics = purgatory.statistics()
     return PurgatoryStatus(statistics.pending, statistics.completed, statistics.expired, waits.summary())
-
-
-def _backlog_status(backlog: Backlog, rate: float) -> BacklogStatus:
-    return BacklogStatus(
-        latest=backlog.latest,
-        peak=backlog.peak,
-        growth_per_second=backlog.growth_per_second,
-        growing=backlog.is_growing(rate),
-        history=tuple(backlog.history),
-    )

@@ -18,11 +18,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+import anyio
+
+from examples.broker.replication.follower_request import FollowerRequest
+from examples.broker.replication.replica_fetcher import Leader, LogOffsets
 from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.simulator.link import Link
+from examples.broker.replication.requests import Fetched, FetchParams
 from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
+from examples.broker.topic_partition import TopicPartition
 from purgatory.journal import JournalWriter
 from purgatory.testing import VirtualTimeLoop
 
@@ -38,6 +43,24 @@ SLOW_REPLICA: Final = 2
 # The part of the story in which that replica is slow.
 SLOW_FROM: Final = 0.4
 SLOW_UNTIL: Final = 0.7
+
+
+class Link:
+    """A leader as a follower reaches it: a fetch arrives ``delay()`` seconds after it was sent."""
+
+    def __init__(self, leader: Leader, delay: Callable[[], float]) -> None:
+        self._leader = leader
+        self._delay = delay
+
+    def __repr__(self) -> str:
+        return f"<Link to {self._leader!r}>"
+
+    async def fetch(self, params: FetchParams, request: FollowerRequest) -> Fetched:
+        await anyio.sleep(self._delay())
+        return await self._leader.fetch(params, request)
+
+    async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
+        return await self._leader.offsets(topic_partition, leader_epoch)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

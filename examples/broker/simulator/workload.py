@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from examples.broker.replication.requests import ALL_ACKS
-from examples.broker.simulator.batch_identity import HEADER_BYTES
+from examples.broker.simulator.delivery import HEADER_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ from operator import attrgetter
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.storage.leader_epochs import EpochEndOffset, LeaderEpochs
 from examples.broker.storage.producer_state import KnownProducer, ProducerState
-from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.segment import LogSegment
-from examples.broker.storage.timestamps import (
+from examples.broker.storage.record_batch import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     MAX_TIMESTAMP,
     NO_TIMESTAMP,
+    RecordBatch,
     TimestampAndOffset,
 )
+from examples.broker.storage.segment import LogSegment
 
 _BASE_OFFSET = attrgetter("base_offset")
 

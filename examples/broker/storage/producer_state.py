@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
-from examples.broker.storage.timestamps import NO_TIMESTAMP
+from examples.broker.storage.record_batch import NO_TIMESTAMP, ProducerSequence, RecordBatch
 
 # An idempotent producer may have this many unanswered requests (max.in.flight.requests.per.connection), and
 # each of them may be retried.

@@ -1,10 +1,34 @@
-"""The record batch, which a log stores: a block of bytes and a few facts about it."""
+"""The record batch, which a log stores: a block of bytes and a few facts about it. Timestamps of records."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
-from examples.broker.storage.timestamps import NO_TIMESTAMP
+# Timestamps are in milliseconds since the epoch.
+NO_TIMESTAMP: Final = -1
+# The special timestamps of ListOffsets.
+LATEST_TIMESTAMP: Final = -1
+EARLIEST_TIMESTAMP: Final = -2
+MAX_TIMESTAMP: Final = -3
+# KIP-405. This broker has no remote storage, so the first one equals EARLIEST_TIMESTAMP, and nothing has the
+# second one.
+EARLIEST_LOCAL_TIMESTAMP: Final = -4
+LATEST_TIERED_TIMESTAMP: Final = -5
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampAndOffset:
+    """A record's offset, its timestamp (-1 if the lookup was not by timestamp) and its leader epoch."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def wall_time_ms() -> int:
+    """Return the time of day, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

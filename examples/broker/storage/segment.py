@@ -3,8 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.timestamps import NO_TIMESTAMP
+from examples.broker.storage.record_batch import NO_TIMESTAMP, RecordBatch
 
 
 class LogSegment:

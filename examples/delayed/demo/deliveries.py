@@ -19,10 +19,6 @@ class Figures:
     p99: float
     worst: float
 
-    @property
-    def pending(self) -> int:
-        return self.scheduled - self.cancelled - self.delivered
-
 
 class Deliveries:
     """All times are in milliseconds since the epoch. A record may arrive before its sender knows its id."""

@@ -43,9 +43,9 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # has no type
     def __init__(
         self,
         topic: str,
-        prepare: Callable[[int], Awaitable[None]],
+        prepare: Callable[[int], Awaitable[object]],
         changed: Callable[[int], object],
-        drained: Callable[[int], Awaitable[None]],
+        drained: Callable[[int], Awaitable[object]],
         patience: float,
         lease: float,
         clock: Callable[[], float] = _seconds_since_boot,

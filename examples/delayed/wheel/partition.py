@@ -10,11 +10,9 @@ from typing import Final
 import anyio
 
 from examples.delayed.forwarder import Forwarder
-from examples.delayed.request import POSITION, Record, Request, position
+from examples.delayed.request import POSITION, ProducerRecord, Record, Request, position
 from examples.delayed.wheel.ownership import Ownership
-from examples.delayed.wheel.positions import Positions, load_positions, store_positions
-from examples.delayed.wheel.stored_request import decode, encode
-from examples.delayed.wheel.turn import Turn
+from examples.delayed.wheel.positions import Positions, PositionsFile
 from purgatory import Purgatory
 from purgatory.delayed import DelayedMessages, IdTaken
 
@@ -34,8 +32,8 @@ class PartitionWheel:
     """Stores all records of a partition, and at its due time forwards each, or waits until another has.
 
     Each partition has a store of its own: records whose owner has failed hold up their own partition only.
-    `purgatory` holds the records that are due and not done. ``end(number)`` is the offset behind the last
-    record of the partition.
+    `purgatory` holds the records that are due and not done. ``end()`` is the offset behind the last record
+    of the partition.
 
     `store` has to be open while the readers call. `purgatory` is open longer.
     """
@@ -47,7 +45,7 @@ class PartitionWheel:
         forwarder: Forwarder,
         ownership: Ownership,
         purgatory: Purgatory,
-        end: Callable[[int], Awaitable[int]],
+        end: Callable[[], Awaitable[int]],
     ) -> None:
         self.number = number
         self.store = DelayedMessages(
@@ -58,14 +56,15 @@ class PartitionWheel:
             max_payload=_LARGEST,
             name=f"partition {number}",
         )
-        self._file = directory / "positions.json"
         self._forwarder = forwarder
         self._ownership = ownership
         self._purgatory = purgatory
         self._end = end
         directory.mkdir(parents=True, exist_ok=True)
-        self._stored = load_positions(self._file)
-        self.positions = self._stored or Positions(0, 0)
+        self._file = PositionsFile(directory / "positions.json")
+        self.positions = self._file.stored or Positions(0, 0)
+        # Keys of the purgatory. The others are ids.
+        self._owner, self._moved, self._idle = ("owner", number), ("moved", number), ("idle", number)
         self._delivering: set[str] = set()
         # Offsets of ids that were read, whose records have not ended here yet.
         self._done: dict[str, int] = {}
@@ -100,7 +99,7 @@ class PartitionWheel:
         # Nobody has forwarded a record that does not exist. Waiting for one would hold up all partitions.
         end = self.positions.records
         if max(offsets.values(), default=-1) >= end:
-            end = await self._end(self.number)
+            end = await self._end()
         async with anyio.create_task_group() as group:
             for done, record in offsets.items():
                 if 0 <= record < end:
@@ -120,10 +119,6 @@ class PartitionWheel:
         """Wait until the ids below the offset `end` are cleared."""
         await self._purgatory.wait_until(lambda: self.positions.done >= end, [self._moved], None)
 
-    def start_at(self, positions: Positions) -> None:
-        """Read from these positions."""
-        self.positions = positions
-
     @property
     def disk_bytes(self) -> int:
         """Bytes that the store has written."""
@@ -131,17 +126,15 @@ class PartitionWheel:
         return statistics.log_bytes + statistics.slot_bytes
 
     async def store_positions(self) -> None:
-        """Write the positions to the disk, if they have changed. Raises OSError, and StoreFailed."""
+        """Write the positions to the disk. Raises OSError, and StoreFailed."""
         positions = self._safe_positions()
         # The store notes lazily what has ended. This waits for the notes.
         await self.store.find("no id")
-        if positions != self._stored:
-            await anyio.to_thread.run_sync(store_positions, self._file, positions)
-            self._stored = positions
+        await anyio.to_thread.run_sync(self._file.store, positions)
 
     def store_last_positions(self) -> None:
         """Write the positions once the store is closed. Raises OSError."""
-        store_positions(self._file, self._safe_positions())
+        self._file.store(self._safe_positions())
 
     def _safe_positions(self) -> Positions:
         """Where to begin after a crash: an id is read again unless its record has ended."""
@@ -159,19 +152,6 @@ class PartitionWheel:
 
     # Parts
 
-    # Keys of the purgatory. The others are ids.
-    @property
-    def _owner(self) -> tuple[str, int]:
-        return "owner", self.number
-
-    @property
-    def _moved(self) -> tuple[str, int]:
-        return "moved", self.number
-
-    @property
-    def _idle(self) -> tuple[str, int]:
-        return "idle", self.number
-
     def _move(self, positions: Positions) -> None:
         self.positions = positions
         self._purgatory.check_and_complete(self._moved)
@@ -184,7 +164,6 @@ class PartitionWheel:
             # There is no room for all records that come together. There may be for some of them.
             async with self._retrying:
                 await self._retry(request, position(record))
-        self._forwarder.statistics.read += 1
 
     async def _retry(self, request: Request, id: str) -> None:
         while True:
@@ -201,7 +180,7 @@ class PartitionWheel:
 
     async def _schedule(self, request: Request, id: str) -> None:
         try:
-            await self.store.schedule(encode(request), at=request.due / 1000, id=id)
+            await self.store.schedule(request.encode(), at=request.due / 1000, id=id)
         except ValueError as error:
             reason = f"the wheel does not store it: {error}"
             await self._schedule(request.without_content(reason, self._forwarder.topics), id)
@@ -238,15 +217,18 @@ class PartitionWheel:
                 # This may take long. The lease is confirmed behind it.
                 cancelled = await self._forwarder.is_cancelled(id)
                 if await self._ownership.confirm(self.number) and id not in self._done:
-                    await self._forward(id, None if cancelled else decode(payload))
+                    await self._forward(id, None if cancelled else Request.decode(payload))
                     break
         finally:
             self._delivering.remove(id)
         self._done.pop(id, None)
 
     async def _is_our_turn(self, id: str) -> bool:
-        turn = Turn(lambda: id in self._done, lambda: self.number in self._ownership.owned)
-        return await self._purgatory.try_complete_else_watch(turn, (id, self._owner))
+        """Wait until this instance is the owner, or somebody has forwarded the record: False then."""
+        await self._purgatory.wait_until(
+            lambda: id in self._done or self.number in self._ownership.owned, [id, self._owner], None
+        )
+        return id not in self._done
 
     async def _forward(self, id: str, request: Request | None) -> None:
         """Forward a record, and tell the others. None stands for one that is cancelled."""
@@ -256,8 +238,8 @@ class PartitionWheel:
                 self._forwarder.statistics.cancelled += 1
             else:
                 await self._forwarder.forward(request)
-            topic = self._forwarder.topics.done
-            offset = await self._forwarder.send(topic, id.encode(), b"", (), self.number)
+            done = ProducerRecord(self._forwarder.topics.done, id.encode(), b"", partition=self.number)
+            offset = await self._forwarder.send(done)
             if offset >= self._unread:
                 self._written.add(offset)
         finally:

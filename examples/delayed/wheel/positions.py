@@ -19,25 +19,32 @@ class Positions(NamedTuple):
     done: int
 
 
-def load_positions(path: Path) -> Positions | None:
-    """The positions that were stored last; None if there are none. Raises ValueError for a damaged file."""
-    try:
-        stored = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    return Positions(int(stored["records"]), int(stored["done"]))
+class PositionsFile:
+    """`stored` is what the file has; None if there is no file yet. Raises ValueError for a damaged file."""
 
+    def __init__(self, path: Path) -> None:
+        self.stored: Positions | None = None
+        self._path = path
+        if path.exists():
+            stored = json.loads(path.read_bytes())
+            self.stored = Positions(int(stored["records"]), int(stored["done"]))
 
-def store_positions(path: Path, positions: Positions) -> None:
-    """Replace the file. It has these positions, or the ones before, after a crash at any point."""
-    written = path.with_suffix(".new")
-    with written.open("wb") as file:
-        file.write(json.dumps(positions._asdict()).encode())
-        file.flush()
-        os.fsync(file.fileno())
-    written.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    def store(self, positions: Positions) -> None:
+        """Replace the file, unless it has them. After a crash at any point, it has these or those before.
+
+        Raises OSError.
+        """
+        if positions == self.stored:
+            return
+        written = self._path.with_suffix(".new")
+        with written.open("wb") as file:
+            file.write(json.dumps(positions._asdict()).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        written.replace(self._path)
+        directory = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+        self.stored = positions

@@ -19,15 +19,13 @@ from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.designs.recording import RecordingTally
 
 
-async def test_a_ticker_wheel_wakes_at_every_tick_with_nothing_in_it(virtual_time: VirtualTimeLoop) -> None:
-    async with TickerWheel(Tally()) as wheel:
-        await asyncio.sleep(1.0005)
-        assert (wheel.wakeups, wheel.visited) == (1000, 0)
-
-
-async def test_a_ticker_wheel_scans_a_slot_in_every_round(virtual_time: VirtualTimeLoop) -> None:
+async def test_a_ticker_wheel_wakes_at_every_tick_and_scans_a_slot_in_every_round(
+    virtual_time: VirtualTimeLoop,
+) -> None:
     tally = Tally()
     async with TickerWheel(tally, wheel_size=10) as wheel:
+        await asyncio.sleep(1.0)
+        assert (wheel.wakeups, wheel.visited) == (1000, 0)
         wheel.add_all([1.0] * 50)
         await asyncio.sleep(0.9955)
         assert (tally.expired, wheel.visited) == (0, 50 * 99)
@@ -35,16 +33,27 @@ async def test_a_ticker_wheel_scans_a_slot_in_every_round(virtual_time: VirtualT
         assert (tally.expired, wheel.visited) == (50, 50 * 100)
 
 
-async def test_an_entry_of_kafkas_timer_comes_down_a_level_at_a_time_with_a_wake_up_each(
-    virtual_time: VirtualTimeLoop,
+@pytest.mark.parametrize(
+    ("delays", "cancelled", "wakeups"),
+    [
+        # An entry comes down a level at a time: at 400, 440 and 457 ms.
+        ([0.457], 0, 3),
+        # Emptied buckets wake it, too.
+        ([number / 1000 for number in range(1, 11)], 10, 10),
+    ],
+)
+async def test_kafkas_timer_wakes_for_each_bucket_that_was_used(
+    delays: Sequence[float], cancelled: int, wakeups: int, virtual_time: VirtualTimeLoop
 ) -> None:
     tally = RecordingTally()
     async with SystemTimer(tally) as timer:
-        timer.add_all([0.457])
+        timer.add_all(delays)
+        timer.cancel_all(range(cancelled))
         await asyncio.sleep(1.0)
-        # At 400, 440 and 457 ms.
-        assert timer.wakeups == 3
-    assert tally.times == {0: [pytest.approx(0.457)]}
+        assert timer.wakeups == wakeups
+    assert tally.times == {
+        number: [pytest.approx(delays[number])] for number in range(cancelled, len(delays))
+    }
 
 
 async def test_kafkas_timer_fires_up_to_a_millisecond_early(virtual_time: VirtualTimeLoop) -> None:
@@ -54,15 +63,6 @@ async def test_kafkas_timer_fires_up_to_a_millisecond_early(virtual_time: Virtua
         timer.add_all([0.005])
         await asyncio.sleep(1.0)
     assert tally.times == {0: [pytest.approx(0.015)]}
-
-
-async def test_an_emptied_bucket_still_wakes_kafkas_timer(virtual_time: VirtualTimeLoop) -> None:
-    async with SystemTimer(Tally()) as timer:
-        timer.add_all([number / 1000 for number in range(1, 11)])
-        timer.cancel_all(range(10))
-        assert len(timer) == 0
-        await asyncio.sleep(1.0)
-        assert timer.wakeups == 10
 
 
 def parked(

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from benchmarks import command
 from benchmarks.harness import record
-from benchmarks.harness.benchmark import Case, Result, Row, Setting, Table, benchmarks_of, spreads
+from benchmarks.harness.benchmark import Result, Row, Setting, Table, benchmarks_of, spreads
 from benchmarks.harness.processes import ROOT
 from benchmarks.suites import kafka
 from benchmarks.suites.kafka import published
 
 SETTING = Setting(builds=("interpreted",), sizes=(40, 20), times=20, seconds=0.02)
 KEPT = ROOT / "docs" / "benchmarks" / "runs" / "kafka.json"
-BENCHMARKS = list(benchmarks_of("kafka"))
 needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux pins a process")
 
 
@@ -100,24 +97,6 @@ def test_the_program_is_asked_for_each_work_on_one_core(
     assert {(float(warm_up), float(seconds)) for _, warm_up, seconds, *_ in asked} == {
         (kafka.WARM_UP * 0.02, 0.02)
     }
-
-
-def check(name: str, which: Callable[[Case], bool]) -> None:
-    """Each of these cases has a figure for every column of the tables."""
-    _, cases, tables = benchmarks_of("kafka")[name].made(SETTING)
-    wanted = {column.metric for table in tables for column in table.columns}
-    for case in filter(which, cases):
-        sample = case.measure()
-        assert wanted <= sample.keys(), case
-        assert all(map(math.isfinite, sample.values())), case
-
-
-@needs_affinity
-@pytest.mark.slow
-@pytest.mark.real_time
-@pytest.mark.parametrize("name", BENCHMARKS)
-def test_this_library_gives_all_figures(name: str) -> None:
-    check(name, lambda case: case.name != kafka.KAFKA)
 
 
 def test_the_rows_with_the_worst_ratio_to_kafka_come_first_and_none_is_to_zero() -> None:

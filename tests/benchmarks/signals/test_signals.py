@@ -9,7 +9,7 @@ import pytest
 from benchmarks.harness import processes
 from benchmarks.harness.benchmark import Setting
 from benchmarks.suites import signals
-from benchmarks.suites.signals.carriers import CARRIERS
+from benchmarks.suites.signals import CARRIERS
 from benchmarks.suites.signals.servers import PATH
 from benchmarks.suites.signals.worker import Plan
 

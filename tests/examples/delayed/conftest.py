@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
 
 from examples.delayed.settings import Settings
-from examples.delayed.topics import Topics
 from tests.conftest import LoopFactory
 from tests.examples.broker.live.conftest import CONFIG
 from tests.examples.broker.live.live_cluster import LiveCluster
-
-_numbers = count(1)
+from tests.examples.delayed.running import short_times
 
 
 def pytest_asyncio_loop_factories() -> dict[str, LoopFactory]:
@@ -31,14 +28,4 @@ def shared_cluster() -> Iterator[LiveCluster]:
 
 @pytest.fixture
 def settings(shared_cluster: LiveCluster, tmp_path: Path) -> Settings:
-    """Short times, and topics that no other test uses."""
-    return Settings(
-        shared_cluster.bootstrap_servers,
-        tmp_path,
-        topics=Topics(f"delayed{next(_numbers)}"),
-        partitions=2,
-        replicas=1,
-        session_timeout=2.0,
-        lease=0.2,
-        levels=(50, 100, 200),
-    )
+    return short_times(shared_cluster.bootstrap_servers, tmp_path, session_timeout=2.0, replicas=1)

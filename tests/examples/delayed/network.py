@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -9,6 +10,8 @@ from typing import Self
 
 import anyio
 from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup
+
+from examples.delayed.demo.instances import Instances
 
 
 class Network:
@@ -60,3 +63,14 @@ class Network:
         # Nobody hears of the end of a connection either.
         await self._passing.wait()
         connection.cancel_scope.cancel()
+
+
+def behind(network: Network) -> type[Instances]:
+    """Instances, of which "a" reaches the brokers by the network."""
+
+    class Behind(Instances):
+        def program(self, name: str) -> list[str]:
+            proxied = ["tests.examples.delayed.behind_proxies", json.dumps(network.ports)]
+            return proxied if name == "a" else super().program(name)
+
+    return Behind

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 
-from examples.delayed.forwarder import Forwarder
-from examples.delayed.request import Header, Request
-from examples.delayed.statistics import Statistics
-from examples.delayed.topics import Topics
+from examples.delayed.forwarder import Forwarder, Statistics
+from examples.delayed.request import Header, ProducerRecord, Request
+from examples.delayed.settings import Topics
 from examples.delayed.wheel.ownership import Ownership
 from examples.delayed.wheel.partition import PartitionWheel
 from purgatory import Purgatory
@@ -63,15 +62,8 @@ class Target(Forwarder):
         await self.open.wait()
         self.delivered.append(request)
 
-    async def send(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[Header],
-        partition: int | None = None,
-    ) -> int:
-        self.ids.append((topic, key, partition))
+    async def send(self, record: ProducerRecord) -> int:
+        self.ids.append((record.topic, record.key, record.partition))
         self.changed.set()
         return len(self.ids) - 1
 
@@ -101,8 +93,7 @@ class Replica:
         self.end = 10
         self.wheel = PartitionWheel(NUMBER, path, self.target, self.owner, purgatory, self._end)
 
-    async def _end(self, number: int) -> int:
-        assert number == NUMBER
+    async def _end(self) -> int:
         return self.end
 
     def own(self) -> None:

@@ -6,19 +6,37 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import anyio
 from aiokafka import AIOKafkaProducer  # type: ignore[import-untyped]  # has no types
 
 from examples.delayed.clients import create_topics, partitions_of, producing, reading
+from examples.delayed.forwarder import Statistics
 from examples.delayed.request import Header
 from examples.delayed.service import serve
-from examples.delayed.settings import Settings
-from examples.delayed.statistics import Statistics
-from examples.delayed.topics import Topics
+from examples.delayed.settings import Settings, Topics
 
 PATIENCE = 30.0
+PARTITIONS = 3
+
+_numbers = count(1)
+
+
+def short_times(bootstrap: str, directory: Path, *, session_timeout: float, replicas: int) -> Settings:
+    """Settings for topics that no other test uses. The session timeout is as short as the brokers take it."""
+    return Settings(
+        bootstrap,
+        directory,
+        Topics(f"delayed{next(_numbers)}"),
+        PARTITIONS,
+        replicas,
+        session_timeout,
+        lease=0.2,
+        levels=(50, 100, 200),
+    )
 
 
 @asynccontextmanager
@@ -76,6 +94,7 @@ class Sender:
     def __init__(self, producer: AIOKafkaProducer, topics: Topics) -> None:
         self._producer = producer
         self._topics = topics
+        self.target = f"{topics.requests}.out"
 
     async def send(self, *headers: Header, topic: str | None = None) -> str:
         topic = topic or self._topics.requests
@@ -85,8 +104,11 @@ class Sender:
     async def cancel(self, id: str) -> None:
         await self._producer.send_and_wait(self._topics.cancelled, b"", id.encode())
 
-    async def send_all(self, target: str, delays: Sequence[float], padding: bytes = b"") -> list[str]:
+    async def send_all(
+        self, delays: Sequence[float], *, target: str | None = None, padding: bytes = b""
+    ) -> list[str]:
         """Records that are due so many seconds from now. Their values are their indexes and `padding`."""
+        target = target or self.target
         now = time.time()
         futures = [
             await self._producer.send(

@@ -65,11 +65,21 @@ class Topic:
         return {PARTITION: end}
 
 
+class Asked(Cancellations):
+    """`answers` has the answers to the questions of tasks."""
+
+    def __init__(self, topic: Any, purgatory: Purgatory) -> None:
+        super().__init__(topic, topic, [PARTITION], purgatory)
+        self.answers: list[bool] = []
+
+    async def ask(self) -> None:
+        self.answers.append(await self.include("0-7"))
+
+
 @asynccontextmanager
-async def cancellations(topic: Topic) -> AsyncIterator[Cancellations]:
-    client: Any = topic
+async def cancellations(topic: Topic) -> AsyncIterator[Asked]:
     async with Purgatory() as purgatory, anyio.create_task_group() as tasks:
-        running = Cancellations(client, client, [PARTITION], purgatory)
+        running = Asked(topic, purgatory)
         tasks.start_soon(running.read)
         yield running
         tasks.cancel_scope.cancel()
@@ -86,45 +96,35 @@ async def test_a_record_is_cancelled_when_its_id_is_in_the_topic() -> None:
 async def test_a_question_waits_until_all_is_read_that_was_acknowledged_before_it() -> None:
     topic = Topic()
     async with cancellations(topic) as cancelled, anyio.create_task_group() as tasks:
-        answers: list[bool] = []
-
-        async def ask() -> None:
-            answers.append(await cancelled.include("0-7"))
-
         assert not await cancelled.include("0-7")
         topic.reading = anyio.Event()
         topic.cancel(b"0-1", b"0-7")
-        tasks.start_soon(ask)
+        tasks.start_soon(cancelled.ask)
         await anyio.wait_all_tasks_blocked()
-        assert answers == []
+        assert cancelled.answers == []
         # What is acknowledged later holds up nothing.
         topic.cancel(*[b"0-8"] * 5)
         topic.reading.set()
-    assert answers == [True]
+    assert cancelled.answers == [True]
 
 
 async def test_questions_during_a_look_at_the_end_share_the_next_look() -> None:
     topic = Topic()
     topic.answering = anyio.Event()
     async with cancellations(topic) as cancelled, anyio.create_task_group() as tasks:
-        answers: list[bool] = []
-
-        async def ask() -> None:
-            answers.append(await cancelled.include("0-7"))
-
-        tasks.start_soon(ask)
+        tasks.start_soon(cancelled.ask)
         await anyio.wait_all_tasks_blocked()
         # The first look does not see it.
         topic.reading = anyio.Event()
         topic.cancel(b"0-7")
         for _ in range(10):
-            tasks.start_soon(ask)
+            tasks.start_soon(cancelled.ask)
         await anyio.wait_all_tasks_blocked()
         topic.answering.set()
         await anyio.wait_all_tasks_blocked()
-        assert (topic.looks, answers) == (2, [False])
+        assert (topic.looks, cancelled.answers) == (2, [False])
         topic.reading.set()
-    assert answers == [False] + [True] * 10
+    assert cancelled.answers == [False] + [True] * 10
 
 
 async def test_a_look_that_fails_fails_one_question_and_the_next_one_looks_again() -> None:

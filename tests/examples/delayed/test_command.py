@@ -67,22 +67,18 @@ def test_a_session_timeout_that_the_brokers_refuse_ends_it_with_a_message(
     )
 
 
-def demonstrate(tmp_path: Path, *options: str) -> str:
-    """Run the demo until its end, and return what it prints."""
+@pytest.mark.long
+@pytest.mark.real_time
+@pytest.mark.parametrize("design", ["requeue", "wheel"])
+def test_the_demo_checks_itself_and_leaves_nothing(tmp_path: Path, design: str) -> None:
     command = [
-        *(sys.executable, "-m", "examples.delayed", "demo"),
-        *("--messages", "200", "--seconds", "0.5", "--longest", "1", *options),
+        *(sys.executable, "-m", "examples.delayed", "demo", "--design", design),
+        *("--messages", "200", "--seconds", "0.5", "--longest", "1"),
     ]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert list(tmp_path.iterdir()) == []
-    return done.stdout
-
-
-@pytest.mark.long
-@pytest.mark.real_time
-def test_the_demo_checks_itself_and_leaves_nothing(tmp_path: Path) -> None:
-    printed = demonstrate(tmp_path, "--design", "requeue")
-    assert re.search(r"requeue +200 +\d+ +\d+ .* passed", printed), printed
+    killed = "[abc]" if design == "wheel" else "-"
+    assert re.search(rf"{design} +200 +\d+ +\d+ .* {killed} +passed", done.stdout), done.stdout

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from examples.delayed.request import Header, Request
-from examples.delayed.topics import Topics
+from examples.delayed.settings import Topics
 
 TOPICS = Topics()
 NOW = 1_700_000_000_000
+TARGET: Header = ("target", b"orders")
+DELAY: Header = ("delay-ms", b"1")
 
 
 @dataclass(frozen=True)
@@ -27,24 +31,23 @@ def parse(*headers: Header, timestamp: int = NOW) -> Request:
     return Request.parse(StoredRecord(headers, timestamp=timestamp), TOPICS)
 
 
-def test_deliver_at_is_the_due_time() -> None:
-    request = parse(("deliver-at", b"1700000005000"), ("target", b"orders"))
-    assert request == Request("1-42", NOW + 5_000, "orders", b"key", b"value", ())
-
-
-def test_delay_ms_counts_from_the_timestamp_of_the_record() -> None:
-    assert parse(("delay-ms", b"250"), ("target", b"orders")).due == NOW + 250
-
-
-def test_a_due_time_in_the_past_is_kept() -> None:
-    assert parse(("deliver-at", b"0"), ("target", b"orders")).due == 0
+@pytest.mark.parametrize(
+    ("name", "value", "due"),
+    [
+        ("deliver-at", b"1700000005000", NOW + 5_000),
+        # From the timestamp of the record.
+        ("delay-ms", b"250", NOW + 250),
+        # In the past.
+        ("deliver-at", b"0", 0),
+    ],
+)
+def test_the_due_time_is_what_the_headers_say(name: str, value: bytes, due: int) -> None:
+    assert parse((name, value), TARGET) == Request("1-42", due, "orders", b"key", b"value", ())
 
 
 def test_consumers_get_the_other_headers_and_the_id_and_due_time() -> None:
-    request = parse(
-        ("trace", b"a"), ("deliver-at", b"1700000005000"), ("trace", None), ("target", b"orders"), ("z", b"")
-    )
-    assert request.delivered_headers() == [
+    request = parse(("trace", b"a"), ("deliver-at", b"1700000005000"), ("trace", None), TARGET, ("z", b""))
+    assert request.delivered().headers == [
         ("trace", b"a"),
         ("trace", None),
         ("z", b""),
@@ -54,8 +57,10 @@ def test_consumers_get_the_other_headers_and_the_id_and_due_time() -> None:
 
 
 def test_a_record_that_is_written_back_keeps_its_id_and_its_due_time() -> None:
-    request = parse(("x", b"y"), ("delay-ms", b"5000"), ("target", b"orders"))
-    again = StoredRecord(tuple(request.carried_headers()), partition=2, offset=7, timestamp=NOW + 1_000)
+    request = parse(("x", b"y"), ("delay-ms", b"5000"), TARGET)
+    again = StoredRecord(
+        tuple(request.carried("delayed").headers), partition=2, offset=7, timestamp=NOW + 1_000
+    )
     assert Request.parse(again, TOPICS) == request
 
 
@@ -66,21 +71,17 @@ def test_headers_of_the_service_that_producers_send_do_not_count() -> None:
         ("delayed-level-due", b"soon"),
         ("delayed-id", None),
     )
-    request = parse(*forged, ("delay-ms", b"1"), ("target", b"orders"))
+    request = parse(*forged, DELAY, TARGET)
     assert request == Request("1-42", NOW + 1, "orders", b"key", b"value", ())
 
 
 def test_a_record_that_was_delivered_can_be_delayed_again_and_gets_a_new_id() -> None:
-    delivered = parse(("delay-ms", b"1"), ("target", b"orders")).delivered_headers()
+    delivered = parse(DELAY, TARGET).delivered().headers
     request = parse(*delivered, ("delay-ms", b"2"), ("target", b"again"))
-    assert request.delivered_headers() == [
+    assert request.delivered().headers == [
         ("delayed-id", b"1-42"),
         ("delayed-due", b"%d" % (NOW + 2)),
     ]
-
-
-TARGET: Header = ("target", b"orders")
-DELAY: Header = ("delay-ms", b"1")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_wrong_headers_reject_the_record_with_the_reason(headers: tuple[Header, 
     assert reason in request.reason
     assert (request.due, request.key, request.value) == (0, b"key", b"value")
     kept = [header for header in headers if header[0] != "delayed-origin"]
-    assert request.delivered_headers() == [
+    assert request.delivered().headers == [
         *kept,
         ("x", b"y"),
         ("delayed-id", b"1-42"),
@@ -144,10 +145,29 @@ def test_delay_ms_of_a_record_without_a_timestamp_is_rejected() -> None:
 def test_what_a_target_refuses_is_rejected_with_the_headers_that_it_had() -> None:
     request = parse(DELAY, TARGET, ("x", b"y")).refused("no such topic", TOPICS)
     assert request.target == "delayed-rejected"
-    assert request.delivered_headers() == [
+    assert request.delivered().headers == [
         ("x", b"y"),
         TARGET,
         ("deliver-at", b"%d" % (NOW + 1)),
         ("delayed-id", b"1-42"),
         ("delayed-reason", b"no such topic"),
     ]
+
+
+maybe_bytes = st.none() | st.binary()
+
+
+@given(
+    st.builds(
+        Request,
+        id=st.text(),
+        due=st.integers(0, 1 << 53),
+        target=st.text(),
+        key=maybe_bytes,
+        value=maybe_bytes,
+        headers=st.lists(st.tuples(st.text(), maybe_bytes)).map(tuple),
+        reason=st.text(),
+    )
+)
+def test_a_request_is_the_same_after_it_was_stored(request: Request) -> None:
+    assert Request.decode(request.encode()) == request

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 import anyio
 import pytest
 
 from examples.delayed.cancellations import Cancellations
-from examples.delayed.forwarder import Forwarder
+from examples.delayed.forwarder import Forwarder, Statistics
 from examples.delayed.producer import Producer
-from examples.delayed.request import Header, Request
-from examples.delayed.statistics import Statistics
-from examples.delayed.topics import Topics
+from examples.delayed.request import ProducerRecord, Request
+from examples.delayed.settings import Topics
 from purgatory.testing import VirtualTimeLoop
 
 REQUEST = Request("0-1", 5, "orders", b"key", b"value", ())
@@ -34,15 +32,8 @@ class Cluster(Producer):
         await anyio.sleep(self._seconds)
         return appeared
 
-    async def send(
-        self,
-        topic: str,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Sequence[Header],
-        partition: int | None = None,
-    ) -> int:
-        self.topics.append(topic)
+    async def send(self, record: ProducerRecord) -> int:
+        self.topics.append(record.topic)
         return 0
 
 

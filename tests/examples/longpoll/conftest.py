@@ -18,6 +18,7 @@ from purgatory.testing import VirtualTimeLoop
 from purgatory.web import Position
 from tests.browser import browser as browser
 from tests.examples.longpoll.process import ServiceProcess, service_process
+from tests.relay.live.servers import PostgresServer
 
 
 class FaultyStore(MemoryStore):
@@ -98,6 +99,12 @@ async def workers(store: FaultyStore) -> AsyncIterator[tuple[Worker, Worker]]:
 @pytest.fixture
 def worker(workers: tuple[Worker, Worker]) -> Worker:
     return workers[0]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import asyncpg
 import pytest
@@ -17,12 +17,6 @@ from tests.examples.longpoll.conftest import Worker
 from tests.relay.live.servers import PostgresServer
 
 pytestmark = [pytest.mark.long, pytest.mark.real_time]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with PostgresServer() as server:
-        yield server
 
 
 async def empty(server: PostgresServer) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -20,12 +21,6 @@ from tests.relay.live.servers import PostgresServer
 pytestmark = pytest.mark.real_time
 
 WORKERS = 4
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with PostgresServer() as server:
-        yield server
 
 
 def shared(server: PostgresServer) -> list[str]:
@@ -44,7 +39,6 @@ async def poll(url: httpx.URL) -> bytes:
 
 
 async def polls_of_a_service_that_stops(service: ServiceProcess, workers: int) -> list[bytes]:
-    await asyncio.to_thread(service.until_pending, 0, workers)
     tasks = [asyncio.create_task(poll(httpx.URL(service.url))) for _ in range(100)]
     await asyncio.to_thread(service.until_pending, 100, workers)
     service.process.send_signal(signal.SIGTERM)
@@ -58,16 +52,25 @@ def are_complete(answers: list[bytes]) -> bool:
     )
 
 
-@pytest.mark.slow
-def test_a_signal_answers_all_pending_polls_completely_and_ends_the_process() -> None:
-    with service_process() as service:
-        answers = asyncio.run(polls_of_a_service_that_stops(service, 1))
+@pytest.mark.parametrize(
+    "workers", [pytest.param(1, marks=pytest.mark.slow), pytest.param(WORKERS, marks=pytest.mark.long)]
+)
+def test_a_signal_answers_all_pending_polls_completely_and_leaves_no_process_behind(
+    workers: int, request: pytest.FixtureRequest
+) -> None:
+    several = shared(request.getfixturevalue("server")) if workers > 1 else []
+    with service_process(*several) as service:
+        processes = service.until_pending(0, workers)
+        answers = asyncio.run(polls_of_a_service_that_stops(service, workers))
         service.process.wait(60)
         assert service.process.stdout is not None
         printed = service.process.stdout.read()
     assert are_complete(answers)
     # No error, and no message that the stop took too long.
     assert "ERROR" not in printed, printed
+    for process in processes:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
 
 
 @pytest.mark.slow
@@ -82,6 +85,24 @@ def test_several_workers_without_a_store_are_refused_in_one_sentence(
     with pytest.raises(SystemExit, match="2"):
         main(["--workers", "2"])
     assert capsys.readouterr().err.endswith("more than one needs --postgres, which they share\n")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+def test_make_serve_installs_what_the_service_needs_and_says_so(tmp_path: Path) -> None:
+    places = [f"VENV={tmp_path / 'venv'}", f"COMPILED_TREE={tmp_path / 'compiled'}"]
+    command = ["make", "--dry-run", "serve", *places]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    steps = [line for line in printed.splitlines() if line.startswith("echo ")]
+    # Two steps at a time, so that they come in any order.
+    done = sorted(step.split()[1].strip('"') for step in steps)
+    assert done == ["Building", "Installing", "Installing", "Making"]
+    installs = [
+        line for line in printed.splitlines() if "pip install" in line and "constraints.txt -r" in line
+    ]
+    assert {line.partition("pyproject.toml ")[2] for line in installs} == {
+        "--group build",
+        "--extra postgres --extra uvloop --extra web --group longpoll",
+    }
 
 
 async def chat(service: ServiceProcess, processes: list[int]) -> tuple[list[str], list[list[str]]]:
@@ -126,20 +147,6 @@ def test_no_client_loses_a_message_while_workers_are_killed(server: PostgresServ
     for seen in read:
         # A writer whose worker has died asks again, so a message may be there twice, one after the other.
         assert list(dict.fromkeys(seen)) == said
-
-
-@pytest.mark.long
-def test_a_signal_answers_the_polls_of_all_workers_and_leaves_no_process_behind(
-    server: PostgresServer,
-) -> None:
-    with service_process(*shared(server)) as service:
-        processes = service.until_pending(0, WORKERS)
-        answers = asyncio.run(polls_of_a_service_that_stops(service, WORKERS))
-        service.process.wait(60)
-    assert are_complete(answers)
-    for process in processes:
-        with pytest.raises(ProcessLookupError):
-            os.kill(process, 0)
 
 
 @pytest.mark.long

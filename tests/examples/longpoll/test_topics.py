@@ -7,7 +7,6 @@ import pytest
 
 from examples.longpoll.application import LARGEST_BODY
 from examples.longpoll.store import KEPT, TOPICS
-from examples.longpoll.topics import TopicLog
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web import Position
 from tests.examples.longpoll.conftest import FaultyStore, Worker
@@ -83,20 +82,6 @@ async def test_a_position_whose_records_are_gone_is_a_410(worker: Worker) -> Non
     assert texts(await worker.client.get(f"/topics/t?after={log}:2")) == [str(n) for n in range(2, KEPT + 2)]
 
 
-def test_a_log_keeps_the_latest_records_and_their_offsets() -> None:
-    log = TopicLog("a")
-    for number in range(KEPT + 5):
-        assert log.append(b"%d" % number) == number
-    assert (log.start, log.end) == (5, KEPT + 5)
-    assert log.read(KEPT + 3) == (b"%d" % (KEPT + 3), b"%d" % (KEPT + 4))
-    assert [log.offset_of(Position("a", offset)) for offset in (4, 5, KEPT + 5, KEPT + 6)] == [
-        None,
-        5,
-        KEPT + 5,
-        None,
-    ]
-
-
 async def test_a_topic_too_many_is_a_403(worker: Worker) -> None:
     for number in range(TOPICS):
         await worker.say(f"t{number}", "news")
@@ -109,47 +94,52 @@ async def test_a_topic_too_many_is_a_403(worker: Worker) -> None:
     assert (await worker.client.post("/topics/t0", json=message)).json() == 1
 
 
+JSON, MESSAGE = "application/json", b'{"name": "ada", "text": "news"}'
+# What a browser asks with before it sends a request for a page of another site.
+ASKED = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+
+
 @pytest.mark.parametrize(
-    ("status", "body"),
+    ("status", "kind", "body"),
     [
-        (422, b"not JSON"),
-        (422, b'{"name": "ada"}'),
-        (422, b'{"name": "ada", "text": ""}'),
-        (422, b'{"name": "ada", "text": "\\ud800"}'),
-        (422, b'{"name": "\\u0000", "text": "news"}'),
-        (422, b'{"name": "ada", "text": NaN}'),
-        (413, b" " * (LARGEST_BODY + 1)),
+        (422, JSON, b"not JSON"),
+        (422, JSON, b'{"name": "ada"}'),
+        (422, JSON, b'{"name": "ada", "text": ""}'),
+        (422, JSON, b'{"name": "ada", "text": "\\ud800"}'),
+        (422, JSON, b'{"name": "\\u0000", "text": "news"}'),
+        (422, JSON, b'{"name": "ada", "text": NaN}'),
+        (413, JSON, b" " * (LARGEST_BODY + 1)),
+        # The page of another site. A browser sends its requests without asking with such content types only.
+        (422, "", MESSAGE),
+        (422, "text/plain", MESSAGE),
+        (422, "application/x-www-form-urlencoded", MESSAGE),
     ],
 )
-async def test_a_body_that_is_no_message_is_refused(worker: Worker, status: int, body: bytes) -> None:
-    json = {"Content-Type": "application/json"}
-    assert (await worker.client.post("/topics/t", content=body, headers=json)).status_code == status
+async def test_a_body_that_is_no_message_is_refused(
+    worker: Worker, status: int, kind: str, body: bytes
+) -> None:
+    headers = {"Content-Type": kind} if kind else {}
+    assert (await worker.client.post("/topics/t", content=body, headers=headers)).status_code == status
     assert texts(await worker.client.get("/topics/t")) == []
 
 
-async def test_the_page_of_another_site_cannot_append(worker: Worker) -> None:
-    """Without asking first, a browser sends such a page's requests with other content types only."""
-    message = b'{"name": "ada", "text": "news"}'
-    for kind in ({}, {"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"}):
-        answer = await worker.client.post("/topics/t", content=message, headers=kind)
-        assert answer.status_code == 422
-    asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
-    assert (await worker.client.options("/topics/t", headers=asked)).status_code == 405
-
-
 @pytest.mark.parametrize(
-    ("status", "query"),
+    ("method", "url", "statuses"),
     [
-        (422, "wait=26"),
-        (422, "wait=nan"),
-        (422, "wait=-1"),
-        (400, "after=1"),
-        (400, "after=%00:1"),
-        (422, f"people={65 * 'x'}"),
+        *[("GET", f"/topics/t?{query}", {422}) for query in ("wait=26", "wait=nan", "wait=-1")],
+        *[("GET", f"/topics/t?{query}", {400}) for query in ("after=1", "after=%00:1")],
+        ("GET", f"/topics/t?people={65 * 'x'}", {422}),
+        ("OPTIONS", "/topics/t", {405}),
+        *[
+            ("POST", f"/presence/{name}", {404, 405, 422})
+            for name in ("", "%00", " ada", "a" * 33, "%ed%a0%80", "<b>")
+        ],
     ],
 )
-async def test_a_query_out_of_bounds_is_refused(worker: Worker, status: int, query: str) -> None:
-    assert (await worker.client.get(f"/topics/t?{query}")).status_code == status
+async def test_a_request_out_of_bounds_is_refused(
+    worker: Worker, method: str, url: str, statuses: set[int]
+) -> None:
+    assert (await worker.client.request(method, url, headers=ASKED)).status_code in statuses
 
 
 async def test_a_poll_whose_records_vanish_while_it_waits_is_a_410(

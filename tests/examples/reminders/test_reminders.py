@@ -18,9 +18,9 @@ import anyio
 import httpx
 import pytest
 
-from examples.free_ports import free_ports
 from examples.reminders.remote_messages import OwnerUnavailable, RemoteMessages
 from purgatory.delayed import DelayedMessages, IdTaken
+from tests.free_ports import free_ports
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_time]
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
 
 from examples.delayed.settings import Settings
-from examples.delayed.topics import Topics
-from tests.examples.delayed.live_service import PARTITIONS
+from tests.examples.delayed.running import short_times
 from tests.kafka.kafka_cluster import KafkaCluster
-
-_numbers = count(1)
 
 
 @pytest.fixture(scope="package")
@@ -33,13 +29,4 @@ def cluster(jars: None) -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def settings(cluster: KafkaCluster, tmp_path: Path) -> Settings:
-    """Times as short as Kafka takes them."""
-    return Settings(
-        cluster.bootstrap_servers,
-        tmp_path,
-        topics=Topics(f"delayed{next(_numbers)}"),
-        partitions=PARTITIONS,
-        session_timeout=6.0,
-        lease=0.2,
-        levels=(50, 100, 200),
-    )
+    return short_times(cluster.bootstrap_servers, tmp_path, session_timeout=6.0, replicas=3)

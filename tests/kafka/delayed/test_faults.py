@@ -13,12 +13,12 @@ from confluent_kafka.admin import AdminClient
 
 from examples.delayed.batches import BATCH
 from examples.delayed.clients import partitions_of, reading
-from examples.delayed.demo.deliveries import Deliveries
+from examples.delayed.demo.instances import Instances
+from examples.delayed.demo.traffic import Traffic
 from examples.delayed.service import DESIGNS
-from examples.delayed.settings import Settings
-from examples.delayed.topics import Topics
+from examples.delayed.settings import Settings, Topics
 from examples.delayed.wheel.partition import WORKERS
-from tests.examples.delayed.live_service import PARTITIONS, Service, Traffic
+from tests.examples.delayed.running import PARTITIONS
 from tests.kafka.kafka_cluster import PATIENCE, KafkaCluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.real_time]
@@ -76,28 +76,28 @@ async def test_nothing_is_lost_or_early_while_instances_and_brokers_fail(
     design: str, settings: Settings, cluster: KafkaCluster, figures: list[str]
 ) -> None:
     settings = replace(settings, levels=LEVELS)
-    deliveries, brokers = Deliveries(), Brokers(cluster, settings.topics.requests)
+    brokers = Brokers(cluster, settings.topics.requests)
     async with (
-        Service.of(settings, "a", "b", "c", design=design) as service,
-        Traffic.of(settings, deliveries) as traffic,
+        Instances.of(design, settings, "abc") as instances,
+        Traffic.of(settings) as traffic,
         anyio.create_task_group() as tasks,
     ):
-        tasks.start_soon(traffic.send, RECORDS, SECONDS, 1, DELAYS)
+        tasks.start_soon(traffic.send, RECORDS, SECONDS, DELAYS, 1)
         await traffic.delivered(1_000)
-        killed = service.leader()
-        service.kill(killed)
-        await service.start(killed)
+        killed = instances.leader()
+        instances.kill(killed)
+        await instances.start(killed)
         await traffic.delivered(2_000)
         await brokers.restart_leader(kill=True)
         await traffic.delivered(1_000)
         await brokers.move_leaders()
         # The group moves partitions from member to member.
-        await service.start("d")
+        await instances.start("d")
         await traffic.delivered(1_000)
-        assert await service.stop("b") == 0
+        await instances.stop("b")
         await brokers.restart_leader(kill=False)
-    assert list(deliveries.faults()) == []
-    found = deliveries.figures()
+    assert list(traffic.deliveries.faults()) == []
+    found = traffic.deliveries.figures()
     assert found.delivered + found.cancelled == found.scheduled == RECORDS
     assert found.duplicates <= MOST_TWICE[design]
     assert await first_offset(settings, topic_of_waiting_records(design, settings.topics)) > 0

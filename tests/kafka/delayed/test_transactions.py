@@ -32,18 +32,17 @@ async def transactions(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
 async def test_the_records_of_an_aborted_transaction_are_not_forwarded(
     design: str, settings: Settings
 ) -> None:
-    target = f"{settings.topics.requests}.out"
     async with transactions(settings) as producer:
         sender = Sender(producer, settings.topics)
         async with producer.transaction():
-            ids = await sender.send_all(target, [0.0] * 300)
+            ids = await sender.send_all([0.0] * 300)
         await producer.begin_transaction()
-        await sender.send_all(target, [0.0] * 300)
+        await sender.send_all([0.0] * 300)
         await producer.abort_transaction()
         # Each partition ends with the marker of a transaction, which is no record.
         async with instance(design, settings):
             async with producer.transaction():
-                ids += await sender.send_all(target, [0.5] * 300)
-            arrived = await read(settings, target, len(ids))
+                ids += await sender.send_all([0.5] * 300)
+            arrived = await read(settings, sender.target, len(ids))
     assert sorted(record.id for record in arrived) == sorted(ids)
     assert all(record.at >= record.due for record in arrived)

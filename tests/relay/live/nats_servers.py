@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import nats
 
-from examples.free_ports import free_ports
 from purgatory.relay.transports.nats import NatsTransport
+from tests.free_ports import free_ports
 from tests.relay.live.black_hole import Hole, black_hole
 from tests.relay.live.servers import TransportServer, program
 

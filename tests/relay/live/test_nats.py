@@ -13,10 +13,10 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from examples.free_ports import free_ports
 from purgatory.relay import Publication, signal_text
 from purgatory.relay.keys import encoded, shard_of
 from purgatory.relay.transports.nats import NatsTransport
+from tests.free_ports import free_ports
 from tests.relay.live.black_hole import BlackHole, black_hole
 from tests.relay.live.nats_servers import NatsCluster, NatsServer
 from tests.relay.live.pairs import Pair, Served, hears, process_on, signals_go_over, two_processes_on, until

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from examples.free_ports import free_ports
 from purgatory.relay.transports.nats import NatsTransport
+from tests.free_ports import free_ports
 from tests.relay.live.nats_servers import NatsServer
 from tests.relay.live.pairs import SHORT, Served, process_on, signals_go_over, until
 from tests.relay.live.servers import self_signed

@@ -15,9 +15,9 @@ import pytest
 import pytest_asyncio
 from redis.asyncio import Redis
 
-from examples.free_ports import free_ports
 from purgatory.relay.keys import encoded, shard_of
 from tests.docs.programs import DOCS, programs_of
+from tests.free_ports import free_ports
 from tests.relay.live.servers import RedisServer, Server, program
 
 pytestmark = pytest.mark.long

@@ -7,9 +7,9 @@ import re
 import asyncpg
 import pytest
 
-from examples.free_ports import free_ports
 from purgatory.relay.transports.postgres import PostgresTransport, TransactionPooler, notify
 from tests.docs.programs import DOCS
+from tests.free_ports import free_ports
 from tests.relay.live.pairs import Served, process_on, two_processes_on, until
 from tests.relay.live.servers import PgBouncer, PostgresServer
 from tests.relay.processes import State

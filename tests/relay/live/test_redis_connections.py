@@ -12,8 +12,8 @@ import redis
 from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.sentinel import Sentinel
 
-from examples.free_ports import free_ports
 from purgatory.relay.transports.redis import RedisTransport
+from tests.free_ports import free_ports
 from tests.relay.live.pairs import SHORT, Served, process_on, signals_go_over, until
 from tests.relay.live.servers import RedisServer, SentinelServer, self_signed
 from tests.relay.processes import State

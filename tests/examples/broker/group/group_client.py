@@ -249,11 +249,11 @@ async def all_join(*clients: Client) -> tuple[Client, ...]:
 
 
 def state_of(coordinator: GroupCoordinator) -> str:
-    return coordinator.describe_group(GROUP).state
+    return coordinator.describe_group(GROUP).state.value
 
 
 def members_of(coordinator: GroupCoordinator) -> list[MemberIdentity]:
-    return [member.identity for member in coordinator.describe_group(GROUP).members]
+    return [member.identity for member in coordinator.describe_group(GROUP).members.values()]
 
 
 def waiting(coordinator: GroupCoordinator) -> dict[str, int]:

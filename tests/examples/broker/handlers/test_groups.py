@@ -302,7 +302,7 @@ async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator)
     deletion = DeleteGroupsRequest(groups_names=(READERS, READERS))
     (result,) = (await delete_groups(groups, CONTEXT, deletion)).results
     assert result.error_code is ErrorCode.non_empty_group
-    groups.leave(READERS, [groups.describe_group(READERS).members[0].identity])
+    groups.leave(READERS, [member.identity for member in groups.describe_group(READERS).members.values()])
     (result,) = (await delete_groups(groups, CONTEXT, deletion)).results
     assert result.error_code is ErrorCode.none
     assert groups.list_groups() == []

@@ -1,16 +1,18 @@
 """A running cluster for tests with blocking clients, or clients with their own event loop."""
 
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
 
 from examples.broker.cluster import Cluster
-from examples.broker.node.node import Node
+from examples.broker.controller.new_topic import NewTopic
+from examples.broker.replication.fetch_sessions import FetchSession
 from examples.broker.replication.partition import Partition
+from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.testing import ThreadedCluster
 from examples.broker.topic_partition import TopicPartition
-from purgatory import PurgatoryStatistics
+from purgatory import DelayedOperation, PurgatoryStatistics
 
 T = TypeVar("T")
 
@@ -31,6 +33,25 @@ class LiveCluster(ThreadedCluster):
             for name, counts in purgatories.items()
             if counts.pending
         }
+
+    def create_topics(self, *topics: NewTopic) -> None:
+        """Create topics, and wait until every broker knows them."""
+        self.look(lambda cluster: [cluster.controller.create(topic) for topic in topics])
+        names = {topic.name for topic in topics}
+        self.until(
+            lambda cluster: all(
+                names <= node.admin.cache.image.topics.keys() for node in cluster.nodes.values()
+            )
+        )
+
+    def fence(self, broker_id: int) -> None:
+        """End the session of a broker at once, so that no test depends on its timeout."""
+        self.look(lambda cluster: cluster.controller.fence(broker_id))
+
+    def kill(self, broker_id: int) -> None:
+        """Kill a broker, and end its session."""
+        super().kill(broker_id)
+        self.fence(broker_id)
 
     def leader_of(self, topic: str, partition: int = 0) -> int:
         state = self.look(
@@ -56,15 +77,25 @@ class LiveCluster(ThreadedCluster):
             )
         )
 
-    def node(self, broker_id: int) -> Node:
-        return self._cluster.nodes[broker_id]
-
     def until(self, condition: Callable[[Cluster], T], *, within: float = PATIENCE) -> T:
         """Wait for a truthy value.
 
         Raises AssertionError with the pending operations when there is none in time.
         """
         return until(lambda: self.look(condition), within=within, explain=self.pending)
+
+
+def consumers_fetches(replicas: ReplicaManager) -> dict[DelayedOperation[Any], Collection[Any]]:
+    """Return a broker's pending fetches of consumers, with their partitions.
+
+    Some fetches of followers are always pending.
+    """
+    found: dict[DelayedOperation[Any], Collection[Any]] = {}
+    for fetch in replicas.fetch_purgatory.operations():
+        session = next((key for key in fetch.keys if isinstance(key, FetchSession)), None)
+        if session is None or not session.from_follower:
+            found[fetch] = fetch.keys if session is None else session.partitions
+    return found
 
 
 def _replicas(cluster: Cluster, topic_partition: TopicPartition) -> dict[int, Partition]:

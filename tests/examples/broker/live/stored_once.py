@@ -4,31 +4,41 @@ The broker stores every batch of a producer epoch once and in order (KIP-98). A 
 again in a new epoch is another batch to it, as to Kafka. A client that begins no new epochs therefore has
 each number stored once.
 
-librdkafka begins new epochs (librdkafka#4953). A follower refuses some batches of a producer and becomes the
-leader. Then it refuses the next batch, because those before it are missing. librdkafka begins a new epoch,
-and sends again all that is not acknowledged, even what an earlier leader has stored. So a number may be there
-once for each epoch. The last copy is the acknowledged one, and the last copies are in order.
+librdkafka begins new epochs (librdkafka#4953): when a new leader refuses a batch, because those before it are
+missing, and when it gives up records. In the new epoch it sends again all that is not acknowledged, even what
+an earlier leader has stored. So a number may be there once for each epoch. The last copy is the acknowledged
+one, and the last copies are in order.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from kio.records.readers import read_batch
 
 from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
+from tests.examples.broker.live.idempotent_writers import Writer
+from tests.examples.broker.live.live_cluster import LiveCluster
 
 Epoch = tuple[int, int]
 """A producer id and its epoch. A later epoch is larger."""
 
 
-def values(batches: Iterable[RecordBatch]) -> dict[int, int]:
-    """The numbers that are stored, by offset."""
-    return {
+def check_partition(cluster: LiveCluster, partition: int, writer: Writer) -> tuple[dict[int, int], list[str]]:
+    """Return the numbers that the leader stores, by offset, and the faults of its log and of the replicas."""
+    logs = cluster.stored_logs(writer.topic, partition)
+    leader = cluster.leader_of(writer.topic, partition)
+    numbers = {
         batch.base_offset + index: int(record.value or b"")
-        for batch in batches
+        for batch in logs[leader]
         for index, record in enumerate(read_batch(batch.data, 0)[0].records)
     }
+    acknowledged = writer.acknowledged.get(partition, {})
+    faults = [
+        *find_faults(numbers, logs[leader], acknowledged, begins_new_epochs=writer.begins_new_epochs),
+        *_find_differences(logs, leader),
+    ]
+    return numbers, [f"partition {partition}: {fault}" for fault in faults]
 
 
 def find_faults(
@@ -63,7 +73,7 @@ def find_faults(
     yield from _find_broken_sequences(batches, begins_new_epochs)
 
 
-def find_differences(logs: Mapping[int, Sequence[RecordBatch]], leader: int) -> Iterator[str]:
+def _find_differences(logs: Mapping[int, Sequence[RecordBatch]], leader: int) -> Iterator[str]:
     """Return the differences between the replicas' logs and the leader's."""
     for broker_id, log in logs.items():
         if log != logs[leader]:

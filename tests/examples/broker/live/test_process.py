@@ -7,21 +7,18 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from anyio.from_thread import start_blocking_portal
-from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from examples.broker.errors import ErrorCode
-from examples.broker.node.remote_leader import RemoteLeader
-from examples.broker.protocol.client import PeerConnection
-from examples.broker.replication.follower_request import FollowerRequest
-from examples.broker.replication.requests import Fetched, FetchParams, PartitionFetch
-from examples.broker.topic_partition import TopicPartition
+from examples.broker.protocol.apis import FETCH
+from tests.examples.broker.live.bad_input.raw_client import RawClient, frame_of
+from tests.examples.broker.live.bad_input.valid_requests import fetch_of
+from tests.examples.broker.live.clients.client_interface import ProducerSettings, Record
+from tests.examples.broker.live.clients.confluent_client import Confluent
 from tests.examples.broker.live.live_cluster import PATIENCE, until
 
 pytestmark = pytest.mark.real_time
@@ -29,7 +26,7 @@ pytestmark = pytest.mark.real_time
 COMMAND = (
     # Python reports unclosed resources and unawaited coroutines on stderr.
     *(sys.executable, "-W", "always::ResourceWarning", "-W", "always::RuntimeWarning"),
-    *("-m", "examples.broker", "--brokers", "3", "--port", "0", "--broker-session-timeout", "1"),
+    *("-m", "examples.broker", "--brokers", "3", "--port", "0", "--broker-session-timeout", "60"),
     *("--group-initial-rebalance-delay", "0", "--log-level", "warning"),
 )
 REPOSITORY = Path(__file__).parents[4]
@@ -43,6 +40,9 @@ class BrokerProcess:
         self.process = process
         self._stdout = stdout
         self._stderr = stderr
+        found = until(lambda: re.match(r"bootstrap\.servers=(\S+)\n", self.output), explain=self.explain)
+        assert found is not None
+        self.bootstrap_servers = found[1]
 
     @property
     def output(self) -> str:
@@ -50,29 +50,19 @@ class BrokerProcess:
         return self._stdout.read_bytes().decode(errors="ignore")
 
     @property
-    def errors(self) -> str:
-        return self._stderr.read_text()
-
-    @property
     def addresses(self) -> list[tuple[str, int]]:
-        found = until(lambda: re.match(r"bootstrap\.servers=(\S+)\n", self.output), explain=self.explain)
-        assert found is not None
-        servers = [server.rpartition(":") for server in found[1].split(",")]
+        servers = [server.rpartition(":") for server in self.bootstrap_servers.split(",")]
         return [(host, int(port)) for host, _, port in servers]
 
-    @property
-    def bootstrap_servers(self) -> str:
-        return ",".join(f"{host}:{port}" for host, port in self.addresses)
-
     def explain(self) -> str:
-        return f"{self.process.poll()}: {self.output[-3000:]}\n{self.errors}"
+        return f"{self.process.poll()}: {self.output[-3000:]}\n{self._stderr.read_text()}"
 
     def type(self, command: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(command.encode() + b"\n")
         self.process.stdin.flush()
 
-    def answer(self, command: str, expected: str) -> re.Match[str]:
+    def answer(self, command: str, expected: str) -> None:
         """Type a command until its output matches."""
 
         def ask() -> re.Match[str] | None:
@@ -81,12 +71,12 @@ class BrokerProcess:
             answer = until(lambda: _whole(self.output[before:]), explain=self.explain)
             return re.search(expected, answer)
 
-        found = until(ask, explain=self.explain)
-        assert found is not None
-        return found
+        until(ask, explain=self.explain)
 
-    def ended(self) -> int:
-        return self.process.wait(PATIENCE)
+    def assert_ends(self) -> None:
+        """Wait for its end. Raises AssertionError when it reports anything on stderr."""
+        assert self.process.wait(PATIENCE) == 0, self.explain()
+        assert self._stderr.read_text() == ""
 
 
 def _whole(answer: str) -> str:
@@ -96,6 +86,7 @@ def _whole(answer: str) -> str:
 
 @pytest.fixture
 def brokers(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A process with a topic of three partitions, which brokers 1, 2 and 3 lead."""
     stdout_path, stderr_path = tmp_path / "stdout", tmp_path / "stderr"
     with (
         stdout_path.open("wb") as stdout,
@@ -109,119 +100,57 @@ def brokers(tmp_path: Path) -> Iterator[BrokerProcess]:
             env={**os.environ, "COLUMNS": "160", "PYTHONUNBUFFERED": "1"},
         ) as process,
     ):
-        yield BrokerProcess(process, stdout_path, stderr_path)
-        process.kill()
-
-
-@pytest.fixture
-def admin(brokers: BrokerProcess) -> AdminClient:
-    """An admin client. Its topic has three partitions, which brokers 1, 2 and 3 lead."""
-    admin = AdminClient({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
-    topic = NewTopic(TOPIC, num_partitions=3, replica_assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
-    admin.create_topics([topic])[TOPIC].result(PATIENCE)
-    return admin
-
-
-def leaders(admin: AdminClient) -> list[int]:
-    partitions = admin.list_topics(TOPIC, PATIENCE).topics[TOPIC].partitions
-    return [partitions[index].leader for index in sorted(partitions)]
-
-
-def produced(producer: Producer, value: str, *, partition: int) -> list[object]:
-    """Produce a record; return the list that gets its error or None once it is answered."""
-    answers: list[object] = []
-    producer.produce(
-        TOPIC, value, partition=partition, on_delivery=lambda error, message: answers.append(error)
-    )
-    return answers
-
-
-async def long_poll(host: str, port: int, partition: int) -> Fetched:
-    connection = await PeerConnection.open(host, port, "long poll")
-    try:
-        leader = RemoteLeader(connection, FetchParams().replica_id)
-        fetch = FollowerRequest({TopicPartition(TOPIC, partition): PartitionFetch(0)})
-        return await leader.fetch(FetchParams(max_wait=600.0), fetch)
-    finally:
-        await connection.aclose()
+        try:
+            brokers = BrokerProcess(process, stdout_path, stderr_path)
+            admin = AdminClient({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
+            topic = NewTopic(TOPIC, num_partitions=3, replica_assignment=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+            admin.create_topics([topic])[TOPIC].result(PATIENCE)
+            yield brokers
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, "quit"], ids=["SIGINT", "SIGTERM", "quit"])
 def test_a_stop_answers_pending_requests_frees_the_ports_and_prints_nothing_else(
-    brokers: BrokerProcess, admin: AdminClient, stop: signal.Signals | str
+    brokers: BrokerProcess, stop: signal.Signals | str
 ) -> None:
     addresses = brokers.addresses
-    consumer = Consumer({"bootstrap.servers": brokers.bootstrap_servers, "group.id": "g", "log_level": 0})
-    consumer.subscribe([TOPIC])
-    until(lambda: consumer.poll(0.05) or len(consumer.assignment()) == 3)
-    with start_blocking_portal() as portal:
-        polls: list[Future[Fetched]] = [
-            portal.start_task_soon(long_poll, host, port, index)
-            for index, (host, port) in enumerate(addresses)
-        ]
+    with ExitStack() as stack:
+        polls = [stack.enter_context(RawClient.connected(address)) for address in addresses]
+        for index, poll in enumerate(polls):
+            request = fetch_of(TOPIC, max_wait=600_000, partition={"partition": index})
+            poll.send(frame_of(FETCH, request))
         for broker_id in (1, 2, 3):
-            # The fetches of two followers, of the consumer, and this one.
-            brokers.answer("purgatories", rf"│ {broker_id} +│ fetch +│ +4 ")
-        assert not any(poll.done() for poll in polls)
+            # The fetches of two followers, and this one.
+            brokers.answer("purgatories", rf"│ {broker_id} +│ fetch +│ +3 ")
         if isinstance(stop, signal.Signals):
             brokers.process.send_signal(stop)
         else:
             brokers.type(stop)
-        answers = [poll.result(PATIENCE) for poll in polls]
-    for index, answer in enumerate(answers):
-        error = answer[TopicPartition(TOPIC, index)].error
-        assert error in (ErrorCode.none, ErrorCode.not_leader_or_follower)
-    assert brokers.ended() == 0
+        for poll in polls:
+            (topic,) = poll.response(FETCH)["responses"]
+            assert topic["partitions"][0]["error_code"] in ("none", "not_leader_or_follower")
+    brokers.assert_ends()
     assert brokers.output.endswith("stopping: answering the pending requests\n")
-    assert brokers.errors == "", brokers.errors
     for address in addresses:
         with socket.socket() as taken:
             # The brokers set it, too, since their closed connections linger.
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken.bind(address)
-    consumer.close()
 
 
-def test_a_broker_killed_by_command_leads_nothing_until_it_is_started_and_elected(
-    brokers: BrokerProcess, admin: AdminClient
+def test_a_broker_stopped_by_command_leads_nothing_until_it_is_started_and_elected(
+    brokers: BrokerProcess,
 ) -> None:
-    assert leaders(admin) == [1, 2, 3]
-    brokers.answer("kill 2", "done")
-    until(lambda: leaders(admin) == [1, 3, 3], explain=brokers.explain)
+    brokers.answer("stop 2", "done")
     brokers.answer("brokers", r"│ 2 +│ [0-9.:]+ +│ stopped +│ 0 ")
+    brokers.answer("topics", rf"│ {TOPIC}-1 +│ 3 +│ \d+ +│ 3 1 +│ 2 3 1 ")
     brokers.answer("start 2", "done")
     brokers.answer("topics", rf"│ {TOPIC}-1 +│ 3 +│ \d+ +│ 2 3 1 +│ 2 3 1 ")
     brokers.answer("elect", "partitions that have their preferred leader again: 1")
-    until(lambda: leaders(admin) == [1, 2, 3], explain=brokers.explain)
+    brokers.answer("topics", rf"│ {TOPIC}-1 +│ 2 ")
     brokers.type("quit")
-    assert brokers.ended() == 0
-    assert brokers.errors == "", brokers.errors
-
-
-def test_a_broker_paused_by_command_loses_its_leaderships_and_follows_when_it_resumes(
-    brokers: BrokerProcess, admin: AdminClient
-) -> None:
-    brokers.answer("pause 3", "done")
-    # A client would wait for the paused broker, so type a command.
-    brokers.answer("topics", rf"│ {TOPIC}-2 +│ 1 +│ \d+ +│ 1 2 +│ 3 1 2 ")
-    brokers.answer("resume 3", "done")
-    brokers.answer("topics", rf"│ {TOPIC}-2 +│ 1 +│ \d+ +│ 3 1 2 +│ 3 1 2 ")
-    brokers.type("quit")
-    assert brokers.ended() == 0
-    assert brokers.errors == "", brokers.errors
-
-
-def test_a_follower_paused_by_command_delays_acks_all(brokers: BrokerProcess, admin: AdminClient) -> None:
-    producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
-    brokers.answer("pause-follower 2", "done")
-    brokers.answer("brokers", r"│ 2 +│ [0-9.:]+ +│ running +│ 1 +│ 3 +│ nothing ")
-    answers = produced(producer, "held up", partition=0)
-    brokers.answer("purgatories", r"│ 1 +│ produce +│ +1 ")
-    assert producer.poll(0) == 0
-    assert answers == []
-    brokers.answer("resume-follower 2", "done")
-    assert producer.flush(PATIENCE) == 0
-    assert answers == [None]
+    brokers.assert_ends()
 
 
 def test_when_nobody_reads_the_output_any_more_the_brokers_go_on() -> None:
@@ -239,13 +168,10 @@ def test_when_nobody_reads_the_output_any_more_the_brokers_go_on() -> None:
         assert process.wait(PATIENCE) == 0
 
 
-def test_without_standard_input_the_brokers_go_on(brokers: BrokerProcess, admin: AdminClient) -> None:
+def test_without_standard_input_the_brokers_go_on(brokers: BrokerProcess) -> None:
     assert brokers.process.stdin is not None
     brokers.process.stdin.close()
-    producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "log_level": 0})
-    answers = produced(producer, "served", partition=1)
-    assert producer.flush(PATIENCE) == 0
-    assert answers == [None]
+    with Confluent().producer(brokers.bootstrap_servers, ProducerSettings()) as producer:
+        assert producer.send(TOPIC, Record(b"served")) == [0]
     brokers.process.send_signal(signal.SIGTERM)
-    assert brokers.ended() == 0
-    assert brokers.errors == "", brokers.errors
+    brokers.assert_ends()

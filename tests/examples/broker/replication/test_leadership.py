@@ -14,9 +14,14 @@ from examples.broker.replication.partition import (
 )
 from examples.broker.replication.requests import PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
-from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
+from examples.broker.storage.record_batch import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    ProducerSequence,
+    RecordBatch,
+    TimestampAndOffset,
+)
 from examples.broker.storage.replica import Replica
-from examples.broker.storage.timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TimestampAndOffset
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.leader_broker import TOPIC_ID, events
 

@@ -27,7 +27,6 @@ SHORT = ["--duration", "0.2", "--rate", "5000"]
         (["--replicas", "0"], "--replicas: must be a whole number, 1 or more, not '0'"),
         (["--seed", "-1"], "--seed: must be a whole number, 0 or more, not '-1'"),
         (["--acks", "2"], "--acks: invalid choice: '2'"),
-        (["--loop", "trio"], "--loop: invalid choice: 'trio'"),
         (
             ["--consumers", "7"],
             "7 consumers for 6 partitions: each partition has one consumer, so use at most 6",
@@ -45,15 +44,6 @@ def test_invalid_options_are_explained(
     assert complaint in capsys.readouterr().err
 
 
-def test_a_missing_uvloop_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit):
-        main([*SHORT, "--loop", "uvloop"])
-    assert "uvloop is not installed; pip install" in capsys.readouterr().err
-
-
 def test_help_gives_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["--help"])
@@ -61,14 +51,11 @@ def test_help_gives_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert "examples:" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-def test_standard_output_has_only_json(loop: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if loop == "uvloop":
-        pytest.importorskip("uvloop")
-    assert main([*SHORT, "--json", "--loop", loop]) == 0
+def test_standard_output_has_only_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SHORT, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["verified"] is True
-    assert report["loop"] == loop
+    assert report["loop"] in ("asyncio", "uvloop")
     assert report["workload"]["rate"] == 5_000
     assert report["drained"]["consumed"] == report["drained"]["acknowledged"] > 0
     assert set(report["under_load"]["produce"]["waits"]) == {"count", "p50", "p99", "max"}
@@ -117,7 +104,7 @@ def test_an_impossible_journal_is_refused_at_once(
 
 
 def test_a_summary_is_printed_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SHORT, "--no-display", "--loop", "asyncio", "--acks", "1"]) == 0
+    assert main([*SHORT, "--no-display", "--acks", "1"]) == 0
     printed = capsys.readouterr().out
     assert "every acknowledged record was consumed once, in order" in printed
     assert "acks=1" in printed
@@ -133,7 +120,7 @@ def test_a_wrong_delivery_fails_the_command_loudly(
         return append(log, batch, leader_epoch)
 
     monkeypatch.setattr(PartitionLog, "append_as_leader", append_twice)
-    assert main([*SHORT, "--no-display", "--loop", "asyncio"]) == WRONG_DELIVERY
+    assert main([*SHORT, "--no-display"]) == WRONG_DELIVERY
     captured = capsys.readouterr()
     assert "DELIVERY IS WRONG" in captured.out
     assert "delivery is wrong: partition events-" in captured.err
@@ -146,5 +133,5 @@ def test_an_interrupted_run_reports_nothing_verified(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(anyio, "run", interrupted)
-    assert main([*SHORT, "--no-display", "--loop", "asyncio"]) == INTERRUPTED
+    assert main([*SHORT, "--no-display"]) == INTERRUPTED
     assert "the delivery was not verified" in capsys.readouterr().err

@@ -2,8 +2,7 @@
 
 import pytest
 
-from examples.broker.simulator.batch_identity import HEADER_BYTES, BatchIdentity
-from examples.broker.simulator.delivery import DeliveryCheck, DeliveryError
+from examples.broker.simulator.delivery import HEADER_BYTES, BatchIdentity, DeliveryCheck, DeliveryError
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 
@@ -71,57 +70,55 @@ def test_a_failed_batch_may_be_consumed_or_not(check: DeliveryCheck, consumed: b
     check.check_complete()
 
 
-def test_a_gap_in_the_offsets_is_caught(check: DeliveryCheck) -> None:
-    check.consumed(EVENTS, stored(0, 0))
-    with pytest.raises(DeliveryError, match=r"partition events-3, offset 10: .* is at 20"):
-        check.consumed(EVENTS, stored(1, 20))
+Step = tuple[str, int, int]
+"""What happens: to which batch, at which offset."""
 
 
-def test_an_offset_consumed_twice_is_caught(check: DeliveryCheck) -> None:
-    check.consumed(EVENTS, stored(0, 0))
-    with pytest.raises(DeliveryError, match=r"partition events-3, offset 10: .* is at 0"):
-        check.consumed(EVENTS, stored(0, 0))
+@pytest.mark.parametrize(
+    ("before", "wrong", "complaint"),
+    [
+        ([("consumed", 0, 0)], ("consumed", 1, 20), r"partition events-3, offset 10: .* is at 20"),
+        ([("consumed", 0, 0)], ("consumed", 0, 0), r"partition events-3, offset 10: .* is at 0"),
+        (
+            [("consumed", 0, 0)],
+            ("consumed", 0, 10),
+            r"offset 10: records 0\.\.9 of producer 1 .* second time",
+        ),
+        (
+            [("consumed", 1, 0)],
+            ("consumed", 0, 10),
+            r"offset 10: records 0\.\.9 of producer 1 .* out of order",
+        ),
+        (
+            [("acknowledged", 0, 0)],
+            ("consumed", 1, 0),
+            r"offset 0: the batch from record 0 .* never consumed",
+        ),
+        ([("consumed", 1, 0)], ("acknowledged", 0, 0), r"the batch from record 0 .* never consumed"),
+        ([("acknowledged", 0, 10)], ("consumed", 0, 0), r"offset 0: .* were acknowledged at offset 10"),
+        ([], ("consumed", 3, 0), "never sent"),
+    ],
+    ids=["gap", "offset twice", "stored twice", "order", "skipped", "late", "another offset", "not sent"],
+)
+def test_a_wrong_delivery_is_caught(
+    check: DeliveryCheck, before: list[Step], wrong: Step, complaint: str
+) -> None:
+    def happens(what: str, index: int, offset: int) -> None:
+        if what == "consumed":
+            check.consumed(EVENTS, stored(index, offset))
+        else:
+            check.acknowledged(EVENTS, identity(index), offset)
 
-
-def test_a_batch_stored_twice_is_caught(check: DeliveryCheck) -> None:
-    check.consumed(EVENTS, stored(0, 0))
-    with pytest.raises(DeliveryError, match=r"offset 10: records 0\.\.9 of producer 1 .* a second time"):
-        check.consumed(EVENTS, stored(0, 10))
-
-
-def test_batches_stored_out_of_order_are_caught(check: DeliveryCheck) -> None:
-    check.consumed(EVENTS, stored(1, 0))
-    with pytest.raises(DeliveryError, match=r"offset 10: records 0\.\.9 of producer 1 .* out of order"):
-        check.consumed(EVENTS, stored(0, 10))
-
-
-def test_a_skipped_acknowledged_batch_is_caught(check: DeliveryCheck) -> None:
-    check.acknowledged(EVENTS, identity(0), 0)
-    with pytest.raises(DeliveryError, match=r"offset 0: the batch from record 0 .* never consumed"):
-        check.consumed(EVENTS, stored(1, 0))
-
-
-def test_a_batch_acknowledged_after_it_was_skipped_is_caught(check: DeliveryCheck) -> None:
-    check.consumed(EVENTS, stored(1, 0))
-    with pytest.raises(DeliveryError, match=r"the batch from record 0 .* never consumed"):
-        check.acknowledged(EVENTS, identity(0), 0)
+    for step in before:
+        happens(*step)
+    with pytest.raises(DeliveryError, match=complaint):
+        happens(*wrong)
 
 
 def test_an_acknowledged_batch_that_is_still_missing_at_the_end_is_caught(check: DeliveryCheck) -> None:
     check.acknowledged(EVENTS, identity(2), 20)
     with pytest.raises(DeliveryError, match="partition events-3, offset 20: the batch from record 20"):
         check.check_complete()
-
-
-def test_a_batch_at_another_offset_than_acknowledged_is_caught(check: DeliveryCheck) -> None:
-    check.acknowledged(EVENTS, identity(0), 10)
-    with pytest.raises(DeliveryError, match=r"offset 0: .* were acknowledged at offset 10"):
-        check.consumed(EVENTS, stored(0, 0))
-
-
-def test_a_batch_that_was_never_sent_is_caught(check: DeliveryCheck) -> None:
-    with pytest.raises(DeliveryError, match="never sent"):
-        check.consumed(EVENTS, stored(3, 0))
 
 
 def test_a_batch_with_fewer_records_than_were_sent_is_caught(check: DeliveryCheck) -> None:

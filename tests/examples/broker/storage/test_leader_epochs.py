@@ -1,5 +1,6 @@
 """Leader epochs against a naive model: one epoch for every offset."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -14,32 +15,25 @@ def epochs(*entries: tuple[int, int]) -> LeaderEpochs:
     return found
 
 
-def test_an_epoch_ends_where_the_next_begins_and_the_latest_where_the_log_does() -> None:
-    known = epochs((2, 10), (5, 30))
-    assert known.end_offset_for(2, 50) == EpochEndOffset(2, 30)
-    assert known.end_offset_for(5, 50) == EpochEndOffset(5, 50)
+@pytest.mark.parametrize(
+    ("epoch", "end"),
+    [
+        (2, EpochEndOffset(2, 30)),
+        (5, EpochEndOffset(5, 50)),
+        (4, EpochEndOffset(2, 30)),
+        (1, EpochEndOffset(1, 10)),
+        (6, UNKNOWN_EPOCH_END),
+        (-1, UNKNOWN_EPOCH_END),
+    ],
+    ids=["known", "latest", "between", "older than all", "newer than all", "none"],
+)
+def test_the_end_of_an_epoch_is_known_as_far_as_the_log_tells(epoch: int, end: EpochEndOffset) -> None:
+    assert epochs((2, 10), (5, 30)).end_offset_for(epoch, 50) == end
+    assert epochs().end_offset_for(epoch, 50) == UNKNOWN_EPOCH_END
 
 
-def test_an_unknown_epoch_gets_the_largest_one_before_it() -> None:
-    assert epochs((2, 10), (5, 30)).end_offset_for(4, 50) == EpochEndOffset(2, 30)
-
-
-def test_an_epoch_older_than_all_ends_at_the_start_of_the_first() -> None:
-    assert epochs((2, 10), (5, 30)).end_offset_for(1, 50) == EpochEndOffset(1, 10)
-
-
-def test_an_epoch_newer_than_all_has_an_unknown_end() -> None:
-    for epoch in (6, -1):
-        assert epochs((2, 10), (5, 30)).end_offset_for(epoch, 50) == UNKNOWN_EPOCH_END
-    assert epochs().end_offset_for(0, 50) == UNKNOWN_EPOCH_END
-
-
-def test_an_epoch_without_records_is_dropped_when_the_next_begins() -> None:
-    assert epochs((1, 0), (2, 10), (3, 10)).entries() == [(1, 0), (3, 10)]
-
-
-def test_an_older_epoch_is_not_assigned() -> None:
-    assert epochs((3, 0), (2, 10), (3, 20)).entries() == [(3, 0)]
+def test_epochs_without_records_and_older_ones_are_not_kept() -> None:
+    assert epochs((1, 0), (2, 10), (3, 10), (2, 20), (3, 30)).entries() == [(1, 0), (3, 10)]
 
 
 class LeaderEpochsMachine(RuleBasedStateMachine):

@@ -26,11 +26,6 @@ def offsets(log: PartitionLog, offset: int, max_bytes: int = 10_000, **options: 
     return [batch.base_offset for batch in log.read(offset, max_bytes, log.log_end_offset, **options)]
 
 
-def test_an_empty_log_starts_and_ends_at_offset_0() -> None:
-    log = PartitionLog(SEGMENT_BYTES)
-    assert (log.log_start_offset, log.log_end_offset, log.segment_count) == (0, 0, 1)
-
-
 def test_a_leader_assigns_the_next_offsets_and_keeps_the_bytes() -> None:
     log = PartitionLog(SEGMENT_BYTES)
     assert log.append_as_leader(batch(records=3)) == 0
@@ -61,31 +56,30 @@ def test_a_segment_needs_a_positive_size() -> None:
 
 
 def test_a_segment_rolls_when_the_next_batch_would_not_fit(log: PartitionLog) -> None:
-    assert log.segment_count == 3
-    assert log.size_in_bytes == 200
-
-
-def test_a_batch_larger_than_a_segment_has_its_own(log: PartitionLog) -> None:
+    assert (log.segment_count, log.size_in_bytes) == (3, 200)
     log.append_as_leader(batch(size=SEGMENT_BYTES * 2))
     log.append_as_leader(batch())
-    assert log.segment_count == 5
+    assert log.segment_count == 5, "a batch that is larger than a segment has its own"
     assert offsets(log, 50, max_bytes=1) == [50]
 
 
-def test_a_read_gives_whole_batches_up_to_its_limit_from_one_segment(log: PartitionLog) -> None:
-    assert offsets(log, 0) == [0, 10]
-    assert offsets(log, 20) == [20, 30]
-    assert offsets(log, 0, max_bytes=79) == [0]
-    assert offsets(log, 0, max_bytes=80) == [0, 10]
-
-
-def test_a_read_begins_with_the_batch_that_holds_its_offset(log: PartitionLog) -> None:
-    assert offsets(log, 15) == [10]
-
-
-def test_min_one_batch_returns_the_first_batch_of_any_size(log: PartitionLog) -> None:
-    assert offsets(log, 0, max_bytes=1) == [0]
-    assert offsets(log, 0, max_bytes=1, min_one_batch=False) == []
+@pytest.mark.parametrize(
+    ("offset", "max_bytes", "min_one_batch", "found"),
+    [
+        (0, 10_000, True, [0, 10]),
+        (20, 10_000, True, [20, 30]),
+        (15, 10_000, True, [10]),
+        (0, 80, True, [0, 10]),
+        (0, 79, True, [0]),
+        (0, 1, True, [0]),
+        (0, 1, False, []),
+        (50, 10_000, True, []),
+    ],
+)
+def test_a_read_gives_whole_batches_up_to_its_limit_from_one_segment(
+    log: PartitionLog, offset: int, max_bytes: int, min_one_batch: bool, found: list[int]
+) -> None:
+    assert offsets(log, offset, max_bytes, min_one_batch=min_one_batch) == found
 
 
 @pytest.mark.parametrize("bound", [10, 20, 40])
@@ -102,40 +96,27 @@ def test_a_read_outside_the_log_is_out_of_range(log: PartitionLog, offset: int) 
     assert refused.value.code is ErrorCode.offset_out_of_range
 
 
-def test_truncating_drops_what_is_at_and_past_the_offset(log: PartitionLog) -> None:
-    log.truncate_to(30)
-    assert (log.log_end_offset, log.segment_count) == (30, 2)
-    assert log.append_as_leader(batch()) == 30
-
-
-def test_truncating_at_a_segments_start_leaves_it_empty_and_active(log: PartitionLog) -> None:
-    log.truncate_to(20)
-    log.append_as_leader(batch())
-    assert offsets(log, 20) == [20]
-
-
-def test_truncating_inside_a_batch_drops_it_whole(log: PartitionLog) -> None:
-    log.truncate_to(35)
-    assert log.log_end_offset == 30
-
-
-def test_truncating_at_or_past_the_end_changes_nothing(log: PartitionLog) -> None:
-    for offset in (50, 60):
-        log.truncate_to(offset)
-        assert (log.log_end_offset, log.segment_count) == (50, 3)
-
-
-def test_truncating_below_the_start_leaves_an_empty_log_there(log: PartitionLog) -> None:
-    log.increment_log_start_offset(20)
-    log.truncate_to(15)
-    assert (log.log_start_offset, log.log_end_offset) == (15, 15)
-    assert log.append_as_leader(batch()) == 15
-
-
-def test_truncating_below_the_log_start_offset_moves_it_back(log: PartitionLog) -> None:
-    log.increment_log_start_offset(15)
-    log.truncate_to(10)
-    assert (log.log_start_offset, log.log_end_offset) == (10, 10)
+@pytest.mark.parametrize(
+    ("start", "offset", "left"),
+    [
+        (0, 30, (0, 30, 2)),
+        (0, 35, (0, 30, 2)),
+        (0, 20, (0, 20, 2)),
+        (0, 50, (0, 50, 3)),
+        (0, 60, (0, 50, 3)),
+        (20, 15, (15, 15, 1)),
+        (15, 10, (10, 10, 1)),
+    ],
+    ids=["a batch", "inside a batch", "a segment", "nothing", "past the end", "below all", "below the start"],
+)
+def test_truncating_drops_what_is_at_and_past_the_offset(
+    log: PartitionLog, start: int, offset: int, left: tuple[int, int, int]
+) -> None:
+    log.increment_log_start_offset(start)
+    log.truncate_to(offset)
+    assert (log.log_start_offset, log.log_end_offset, log.segment_count) == left
+    assert log.append_as_leader(batch()) == left[1]
+    assert offsets(log, left[1]) == [left[1]]
 
 
 def test_moving_the_start_frees_whole_segments_and_keeps_the_active_one(log: PartitionLog) -> None:

@@ -35,17 +35,8 @@ def refusal(log: PartitionLog, batch: RecordBatch) -> ErrorCode:
 
 def test_a_retry_gets_the_offset_it_has_and_is_not_stored_again(log: PartitionLog) -> None:
     log.append_as_leader(RecordBatch(3, b"of another"))
-    assert log.append_as_leader(batch(0, 4)) == 3
-    assert log.append_as_leader(batch(0, 4)) == 3
+    assert [log.append_as_leader(batch(0, 4)) for _ in range(2)] == [3, 3]
     assert log.log_end_offset == 8
-
-
-def test_retries_of_all_batches_in_flight_are_known(log: PartitionLog) -> None:
-    for sequence in range(REMEMBERED_BATCHES + 1):
-        log.append_as_leader(batch(sequence))
-    for sequence in range(1, REMEMBERED_BATCHES + 1):
-        assert log.append_as_leader(batch(sequence)) == sequence
-    assert refusal(log, batch(0)) is ErrorCode.out_of_order_sequence_number
 
 
 def test_a_gap_is_out_of_order(log: PartitionLog) -> None:
@@ -75,27 +66,6 @@ def test_after_the_largest_sequence_comes_0(log: PartitionLog) -> None:
     log.append_as_leader(batch(MAX_SEQUENCE - 1, 1))
     assert log.log_end_offset == 14
     assert log.append_as_leader(batch(2)) == 14
-
-
-def test_producers_are_independent(log: PartitionLog) -> None:
-    log.append_as_leader(batch(0))
-    assert log.append_as_leader(batch(0, producer=8)) == 1
-
-
-def test_a_follower_knows_the_retries_of_what_it_has_replicated(log: PartitionLog) -> None:
-    for sequence in range(3):
-        log.append_as_follower(batch(sequence).at(sequence, 0))
-    assert log.append_as_leader(batch(1), leader_epoch=1) == 1
-    assert refusal(log, batch(4)) is ErrorCode.out_of_order_sequence_number
-
-
-def test_a_truncation_drops_only_the_state_of_truncated_batches(log: PartitionLog) -> None:
-    for sequence in range(4):
-        log.append_as_leader(batch(sequence))
-    log.truncate_to(2)
-    assert refusal(log, batch(3)) is ErrorCode.out_of_order_sequence_number
-    assert log.append_as_leader(batch(1)) == 1
-    assert log.append_as_leader(batch(2)) == 2
 
 
 def test_a_producer_is_dropped_with_the_last_of_its_records(log: PartitionLog) -> None:

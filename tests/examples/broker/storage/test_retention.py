@@ -3,8 +3,7 @@
 import pytest
 
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.record_batch import RecordBatch
-from examples.broker.storage.timestamps import NO_TIMESTAMP
+from examples.broker.storage.record_batch import NO_TIMESTAMP, RecordBatch
 
 # Two batches of 10 records and 40 bytes are a segment.
 BATCH, SEGMENT = 40, 80
@@ -28,20 +27,22 @@ def retain(log: PartitionLog, *, ms: int = -1, size: int = -1, up_to: int = 1 <<
     return start > before, log.log_start_offset
 
 
-def test_without_limits_nothing_is_deleted() -> None:
-    assert retain(log_of(10**12, 10**12, 0)) == (False, 0)
-
-
-def test_a_segment_is_deleted_when_its_last_timestamp_is_too_old() -> None:
-    log = log_of(900, 500, 499, 400, 0)
-    assert retain(log, ms=500) == (False, 0)
-    assert retain(log, ms=499) == (True, 20)
-    assert retain(log, ms=499) == (False, 20)
-    assert log.segment_count == 2
-
-
-def test_a_segment_that_is_young_keeps_older_ones_after_it() -> None:
-    assert retain(log_of(0, 900, 900, 900, 0), ms=500) == (False, 0)
+@pytest.mark.parametrize(
+    ("ages", "ms", "start"),
+    [
+        ((10**12, 10**12, 0), -1, 0),
+        ((900, 500, 499, 400, 0), 500, 0),
+        ((900, 500, 499, 400, 0), 499, 20),
+        ((0, 900, 900, 900, 0), 500, 0),
+    ],
+    ids=["no limit", "young enough", "too old", "behind a young one"],
+)
+def test_a_segment_is_deleted_when_its_last_timestamp_is_too_old(
+    ages: tuple[int, ...], ms: int, start: int
+) -> None:
+    log = log_of(*ages)
+    assert retain(log, ms=ms) == (start > 0, start)
+    assert retain(log, ms=ms) == (False, start)
 
 
 def test_records_without_a_timestamp_are_never_too_old() -> None:

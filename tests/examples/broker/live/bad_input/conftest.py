@@ -9,13 +9,11 @@ import pytest
 from examples.broker.cluster import Cluster
 from examples.broker.controller.new_topic import NewTopic
 from examples.broker.controller.settings import OFFSETS_TOPIC
-from examples.broker.protocol.connection import ConnectionLimits
 from tests.examples.broker.live.bad_input.healthy_client import HealthyClient
 from tests.examples.broker.live.bad_input.raw_client import RawClient
 from tests.examples.broker.live.bad_input.valid_requests import (
     FOLLOWER,
     LEADER,
-    READ_TIMEOUT,
     REPLICATED_TOPIC,
     TOPIC,
     pending_test_fetches,
@@ -28,24 +26,16 @@ HEALTHY_TOPIC = "healthy"
 
 @pytest.fixture(scope="module")
 def shared_cluster() -> Iterator[LiveCluster]:
-    """A request must arrive quickly, and a follower that does not fetch stays in sync."""
+    """One broker leads every partition and coordinates every group."""
     config = replace(
         CONFIG,
         broker=replace(
             CONFIG.broker,
-            replica_lag_time_max=60.0,
-            limits=ConnectionLimits(request_read_timeout=READ_TIMEOUT),
-            groups=replace(
-                CONFIG.broker.groups,
-                # Long enough for all members of a test to join the first generation.
-                group_initial_rebalance_delay=0.5,
-                # A member whose client disconnects expires soon, whatever session timeout it asks for.
-                group_max_session_timeout=2.0,
-            ),
+            # A member whose client disconnects expires soon, whatever session timeout it asks for.
+            groups=replace(CONFIG.broker.groups, group_max_session_timeout=2.0),
         ),
     )
-    # One broker leads every partition and coordinates every group. The follower that a test pauses holds
-    # a replica of REPLICATED_TOPIC alone.
+    # The follower that a test pauses holds a replica of REPLICATED_TOPIC alone.
     offsets = config.defaults.offsets_topic_num_partitions
     topics = (
         NewTopic(TOPIC, assignment=((LEADER,),)),
@@ -54,13 +44,7 @@ def shared_cluster() -> Iterator[LiveCluster]:
         NewTopic(OFFSETS_TOPIC, assignment=((LEADER, 2),) * offsets),
     )
     with LiveCluster.running(config) as cluster:
-        cluster.look(lambda running: [running.controller.create(topic) for topic in topics])
-        names = {topic.name for topic in topics}
-        cluster.until(
-            lambda running: all(
-                names <= node.admin.cache.image.topics.keys() for node in running.nodes.values()
-            )
-        )
+        cluster.create_topics(*topics)
         yield cluster
 
 

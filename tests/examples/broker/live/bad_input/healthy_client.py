@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Self
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-
+from tests.examples.broker.live.clients.client_interface import ConsumerSettings, Record
+from tests.examples.broker.live.clients.confluent_client import Confluent, ConfluentProducer
 from tests.examples.broker.live.live_cluster import PATIENCE, until
 
 # Seconds between two records, to keep the load low.
@@ -22,16 +22,9 @@ class HealthyClient:
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self.errors: list[str] = []
         self.seen = 0
+        self._bootstrap_servers = bootstrap_servers
         self._topic = topic
         self._stop = threading.Event()
-        settings = {
-            "bootstrap.servers": bootstrap_servers,
-            "error_cb": lambda error: self.errors.append(str(error)),
-            # error_cb has the same messages.
-            "log_level": 0,
-        }
-        self._producer = Producer({**settings, "linger.ms": 0})
-        self._consumer = Consumer({**settings, "group.id": "none", "enable.auto.commit": False})
 
     @classmethod
     @contextmanager
@@ -53,21 +46,16 @@ class HealthyClient:
         assert not self.errors
 
     def _run(self) -> None:
-        self._consumer.assign([TopicPartition(self._topic, 0, 0)])
-        try:
+        settings = {"linger.ms": 0, "error_cb": lambda error: self.errors.append(str(error))}
+        with (
+            ConfluentProducer.running(self._bootstrap_servers, settings) as producer,
+            Confluent().consumer(self._bootstrap_servers, ConsumerSettings()) as consumer,
+        ):
+            consumer.read(self._topic, 0)
             while not self._stop.wait(_PAUSE) and not self.errors:
-                self._round_trip(str(self.seen).encode())
-        finally:
-            self._consumer.close()
-
-    def _round_trip(self, value: bytes) -> None:
-        self._producer.produce(self._topic, value, partition=0, on_delivery=self._delivered)
-        self._producer.flush(PATIENCE)
-        message = self._consumer.poll(PATIENCE)
-        if message is None or message.error() is not None or message.value() != value:
-            self.errors.append(f"where {value!r} should be is {message and message.value()!r}")
-        self.seen += 1
-
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self.errors.append(f"{message.value()!r} is not delivered: {error}")
+                sent = Record(b"%d" % self.seen)
+                producer.send(self._topic, sent)
+                taken = consumer.take(PATIENCE)
+                if taken != (self.seen, sent):
+                    self.errors.append(f"where {sent} should be is {taken}")
+                self.seen += 1

@@ -6,9 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
-from examples.broker.protocol.apis import APIS, Api
+from examples.broker.protocol.apis import Api
+from examples.broker.protocol.versions import request_class
 from tests.examples.broker.live.live_cluster import PATIENCE
 from tests.examples.broker.protocol.wire_messages import read_response, request_frame, with_size
+from tests.kafka.scenarios.answers import Plain, message, plain
+
+
+def frame_of(api: Api[Any, Any], values: dict[str, Plain], version: int | None = None) -> bytes:
+    """Return a request with these values in a version, or else in the newest one that is served."""
+    return request_frame(message(request_class(api, api.max_version if version is None else version), values))
 
 
 class RawClient:
@@ -23,23 +30,26 @@ class RawClient:
         with socket.create_connection(address, PATIENCE) as connected:
             yield cls(connected)
 
-    def send(self, data: bytes) -> None:
+    def send(self, frame: bytes) -> None:
+        """Send the bytes with their length."""
+        self.send_raw(with_size(frame))
+
+    def send_raw(self, data: bytes) -> None:
         """Send the bytes, as far as the broker accepts them."""
         with suppress(ConnectionError):
             self._socket.sendall(data)
 
-    def ask(self, request: Any, *, client_id: str = "raw") -> Any:
-        """Return the response to a kio request of the newest version that is served."""
-        self.send(with_size(request_frame(request, client_id=client_id)))
-        return self.response(APIS[request.__api_key__])
+    def ask(self, api: Api[Any, Any], values: dict[str, Plain], version: int | None = None) -> Plain:
+        """Return the response to a request."""
+        self.send(frame_of(api, values, version))
+        return self.response(api, version)
 
-    def response(self, api: Api[Any, Any]) -> Any:
-        """Return the next response, in the API's newest version."""
-        return read_response(api, api.max_version, with_size(self.frame()))[1]
-
-    def frame(self) -> bytes:
-        """Return the next response as bytes."""
-        return self._exactly(int.from_bytes(self._exactly(4), "big"))
+    def response(self, api: Api[Any, Any], version: int | None = None) -> Plain:
+        """Return the next response."""
+        version = api.max_version if version is None else version
+        size = self._exactly(4)
+        data = size + self._exactly(int.from_bytes(size, "big"))
+        return plain(read_response(api, version, data)[1])
 
     def until_closed(self) -> bytes:
         """Wait until the broker closes the connection; return the bytes that come before."""

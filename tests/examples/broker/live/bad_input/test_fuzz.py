@@ -1,34 +1,41 @@
-"""Requests with a few changed bytes are refused, or answered as the requests that they have become."""
+"""Requests that are cut off, or have a few changed bytes, harm no other client."""
 
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.schema.api_versions.v4 import ApiVersionsRequest
-from kio.schema.errors import ErrorCode
 
+from examples.broker.protocol.apis import API_VERSIONS, FETCH, HEARTBEAT, JOIN_GROUP, PRODUCE
 from examples.broker.protocol.versions import request_class
-from tests.examples.broker.live.bad_input.raw_client import RawClient
+from tests.examples.broker.live.bad_input.raw_client import RawClient, frame_of
 from tests.examples.broker.live.bad_input.valid_requests import (
     REPLICATED_TOPIC,
-    fetch_request,
-    join_request,
-    produce_request,
+    fetch_of,
+    join_of,
+    produce_of,
 )
 from tests.examples.broker.protocol.wire_messages import SERVED, filled, request_frame, with_size
 from tests.examples.broker.wire_batches import wire_batch
 
 pytestmark = pytest.mark.real_time
 
+HELLO: Final = {"client_software_name": "raw", "client_software_version": "1"}
+# A request of a version with lengths of fixed size, and requests that wait when they are complete.
+WHOLE: Final = {
+    "heartbeat": frame_of(HEARTBEAT, {"group_id": "group", "generation_id": 1, "member_id": "member"}, 0),
+    "produce": frame_of(PRODUCE, produce_of(wire_batch(b"value"))),
+    "fetch": frame_of(FETCH, fetch_of(max_wait=600_000)),
+    "join": frame_of(JOIN_GROUP, join_of("group")),
+}
 # Requests that wait, write or change something, and every request of every version.
 GOOD: Final = [
-    fetch_request(max_wait_ms=600_000),
-    fetch_request(REPLICATED_TOPIC, max_wait_ms=600_000, replica_id=3),
-    produce_request(wire_batch(b"value", producer=(7, 0, 0)), REPLICATED_TOPIC),
-    join_request("fuzz"),
+    frame_of(FETCH, fetch_of(max_wait=600_000)),
+    frame_of(FETCH, fetch_of(REPLICATED_TOPIC, max_wait=600_000, replica_id=3)),
+    frame_of(PRODUCE, produce_of(wire_batch(b"value", producer=(7, 0, 0)), REPLICATED_TOPIC)),
+    frame_of(JOIN_GROUP, join_of("fuzz")),
 ]
-EVERY: Final = [filled(request_class(api, version)) for api, version in SERVED]
+EVERY: Final = [request_frame(filled(request_class(api, version))) for api, version in SERVED]
 
 frames = st.sampled_from(GOOD) | st.sampled_from(EVERY)
 changes = st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=4)
@@ -44,11 +51,28 @@ def changed(frame: bytes, changes: list[tuple[int, int]]) -> bytes:
 
 @pytest.mark.usefixtures("healthy_client")
 @settings(max_examples=150, deadline=None)
-@given(request=frames, changes=changes)
+@given(frame=frames, changes=changes)
 def test_a_request_with_changed_bytes_harms_no_other_client(
-    address: tuple[str, int], request: Any, changes: list[tuple[int, int]]
+    address: tuple[str, int], frame: bytes, changes: list[tuple[int, int]]
 ) -> None:
     with RawClient.connected(address) as client, RawClient.connected(address) as witness:
-        client.send(with_size(changed(request_frame(request), changes)))
-        hello = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
-        assert witness.ask(hello).error_code is ErrorCode.none
+        client.send(changed(frame, changes))
+        assert witness.ask(API_VERSIONS, HELLO)["error_code"] == "none"
+
+
+@pytest.mark.parametrize("frame", WHOLE.values(), ids=WHOLE)
+def test_a_truncated_request_closes_the_connection(address: tuple[str, int], frame: bytes) -> None:
+    for length in range(len(frame)):
+        with RawClient.connected(address) as client:
+            client.send(frame[:length])
+            assert client.until_closed() == b""
+
+
+@pytest.mark.parametrize("frame", WHOLE.values(), ids=WHOLE)
+def test_a_disconnect_within_a_request_leaves_nothing_behind(address: tuple[str, int], frame: bytes) -> None:
+    data = with_size(frame)
+    for length in range(len(data)):
+        with RawClient.connected(address) as client:
+            client.send_raw(data[:length])
+            if length % 2:
+                client.vanish()

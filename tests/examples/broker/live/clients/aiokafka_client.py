@@ -1,8 +1,9 @@
 """aiokafka, with blocking calls: its event loop runs in a thread."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # type: ignore[import-untyped]  # has no types
@@ -21,81 +22,59 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from examples.broker.errors import ErrorCode
 from tests.examples.broker.live.clients.client_interface import (
-    MAX_REQUEST_SIZE,
-    PATIENCE,
     ConsumerSettings,
+    Producer,
     ProducerSettings,
+    ReadRecord,
     Record,
     Refused,
     milliseconds,
 )
+from tests.examples.broker.live.clients.keywords import (
+    KeywordConsumer,
+    consumer_keywords,
+    producer_keywords,
+    read_records,
+)
 
 
-class AiokafkaProducer:
+class AiokafkaProducer(Producer):
     def __init__(self, producer: Any, portal: BlockingPortal) -> None:
         self._producer = producer
         self._portal = portal
 
-    def send(self, topic: str, *records: Record) -> list[int]:
+    def begin(self, topic: str, *records: Record, partition: int = 0) -> list[Future[int | None]]:
         with _refusals():
-            return self._portal.call(self._send, topic, records)
+            return self._portal.call(self._begin, topic, records, partition)
 
-    async def _send(self, topic: str, records: tuple[Record, ...]) -> list[int]:
-        sent = [
-            await self._producer.send(
-                topic,
-                record.value,
-                record.key,
-                partition=0,
-                timestamp_ms=record.timestamp,
-                headers=list(record.headers),
+    async def _begin(
+        self, topic: str, records: tuple[Record, ...], partition: int
+    ) -> list[Future[int | None]]:
+        return [
+            _offset(
+                await self._producer.send(
+                    topic,
+                    record.value,
+                    record.key,
+                    partition=partition,
+                    timestamp_ms=record.timestamp,
+                    headers=list(record.headers),
+                )
             )
             for record in records
         ]
-        async with asyncio.timeout(PATIENCE):
-            acknowledged = [await future for future in sent]
-        # With acks=0 there is no offset.
-        return [metadata.offset for metadata in acknowledged if metadata is not None]
 
 
-class AiokafkaConsumer:
+class AiokafkaConsumer(KeywordConsumer):
     def __init__(self, consumer: Any, portal: BlockingPortal) -> None:
-        self._consumer = consumer
-        self._portal = portal
+        super().__init__(consumer, TopicPartition, portal.call)
 
-    def read(self, topic: str, offset: int) -> None:
-        self._portal.call(self._read, TopicPartition(topic, 0), offset)
-
-    def subscribe(self, topic: str) -> None:
-        self._portal.call(self._consumer.subscribe, [topic])
-
-    def take(self, within: float) -> tuple[int, Record] | None:
+    def poll(self, within: float) -> list[ReadRecord]:
         with _refusals():
-            return self._portal.call(self._take, within)
+            return read_records(self._call(self._poll, milliseconds(within)))
 
-    def offset_for_time(self, topic: str, timestamp: int) -> int | None:
-        partition = TopicPartition(topic, 0)
-        found = self._portal.call(self._consumer.offsets_for_times, {partition: timestamp})[partition]
-        return None if found is None else found.offset
-
-    def bounds(self, topic: str) -> tuple[int, int]:
-        partition = TopicPartition(topic, 0)
-        return (
-            self._portal.call(self._consumer.beginning_offsets, [partition])[partition],
-            self._portal.call(self._consumer.end_offsets, [partition])[partition],
-        )
-
-    async def _read(self, partition: Any, offset: int) -> None:
-        self._consumer.assign([partition])
-        self._consumer.seek(partition, offset)
-
-    async def _take(self, within: float) -> tuple[int, Record] | None:
-        try:
-            async with asyncio.timeout(within):
-                taken = await self._consumer.getone()
-        except TimeoutError:
-            return None
-        return taken.offset, Record(taken.value, taken.key, tuple(taken.headers), taken.timestamp)
+    async def _poll(self, timeout_ms: int) -> Any:
+        return await self._consumer.getmany(timeout_ms=timeout_ms)
 
 
 class AiokafkaAdmin:
@@ -159,59 +138,72 @@ class AiokafkaAdmin:
 
 class Aiokafka:
     name = "aiokafka"
+    begins_new_epochs = False
 
     @contextmanager
     def producer(self, bootstrap_servers: str, settings: ProducerSettings) -> Iterator[AiokafkaProducer]:
-        def make() -> Any:
-            return AIOKafkaProducer(
-                bootstrap_servers=bootstrap_servers,
-                acks="all" if settings.acks == -1 else settings.acks,
-                compression_type=None if settings.compression == "none" else settings.compression,
-                enable_idempotence=settings.idempotent,
-                linger_ms=milliseconds(settings.linger),
-                max_request_size=MAX_REQUEST_SIZE,
-            )
-
-        with start_blocking_portal() as portal:
-            producer = portal.call(make)
-            try:
-                portal.call(producer.start)
-                yield AiokafkaProducer(producer, portal)
-            finally:
-                portal.call(producer.stop)
+        keywords = producer_keywords(bootstrap_servers, settings)
+        keywords["acks"] = "all" if settings.acks == -1 else settings.acks
+        if settings.impatient:
+            # It gives up a record after this time.
+            keywords |= {
+                "max_batch_size": settings.BATCH_BYTES,
+                "request_timeout_ms": settings.DELIVERY_TIMEOUT_MS,
+            }
+        with _running(lambda: AIOKafkaProducer(**keywords)) as (producer, portal):
+            yield AiokafkaProducer(producer, portal)
 
     @contextmanager
     def consumer(self, bootstrap_servers: str, settings: ConsumerSettings) -> Iterator[AiokafkaConsumer]:
-        def make() -> Any:
-            return AIOKafkaConsumer(
-                bootstrap_servers=bootstrap_servers,
-                group_id=settings.group_id,
-                enable_auto_commit=False,
-                auto_offset_reset="earliest",
-                fetch_min_bytes=settings.fetch_min_bytes,
-                fetch_max_wait_ms=milliseconds(settings.fetch_max_wait),
-            )
-
-        with start_blocking_portal() as portal:
-            consumer = portal.call(make)
-            try:
-                portal.call(consumer.start)
-                yield AiokafkaConsumer(consumer, portal)
-            finally:
-                portal.call(consumer.stop)
+        keywords = consumer_keywords(bootstrap_servers, settings)
+        keywords["rebalance_timeout_ms"] = settings.REBALANCE_TIMEOUT_MS
+        with _running(lambda: AIOKafkaConsumer(**keywords)) as (consumer, portal):
+            yield AiokafkaConsumer(consumer, portal)
 
     @contextmanager
     def admin(self, bootstrap_servers: str) -> Iterator[AiokafkaAdmin]:
-        def make() -> Any:
-            return AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+        with _running(lambda: AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)) as (admin, portal):
+            yield AiokafkaAdmin(admin, portal)
 
-        with start_blocking_portal() as portal:
-            admin = portal.call(make)
-            try:
-                portal.call(admin.start)
-                yield AiokafkaAdmin(admin, portal)
-            finally:
-                portal.call(admin.close)
+    def begin_transactions(self, bootstrap_servers: str, transactional_id: str) -> None:
+        def make() -> Any:
+            return AIOKafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=transactional_id)
+
+        with _refusals(), _running(make):
+            pass
+
+
+@contextmanager
+def _running(make: Callable[[], Any]) -> Iterator[tuple[Any, BlockingPortal]]:
+    """Run a client on an event loop of its own, and yield both."""
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[Any]:
+        client = make()
+        try:
+            await client.start()
+            yield client
+        finally:
+            await (client.close if isinstance(client, AIOKafkaAdminClient) else client.stop)()
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(running()) as client:
+        yield client, portal
+
+
+def _offset(sent: asyncio.Future[Any]) -> Future[int | None]:
+    """Return a future of other threads, which gets the offset. With acks=0 there is none."""
+    offset: Future[int | None] = Future()
+
+    def done(sent: asyncio.Future[Any]) -> None:
+        try:
+            with _refusals():
+                metadata = sent.result()
+            offset.set_result(None if metadata is None else metadata.offset)
+        except Exception as error:
+            offset.set_exception(error)
+
+    sent.add_done_callback(done)
+    return offset
 
 
 @contextmanager

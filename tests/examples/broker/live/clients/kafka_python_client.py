@@ -1,84 +1,73 @@
 """kafka-python, whose calls block."""
 
 import gc
+import logging
 import warnings
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Final
 
+import kafka.admin  # type: ignore[import-untyped]  # has no types
+from kafka.coordinator.assignors.cooperative_sticky import (  # type: ignore[import-untyped]  # has no types
+    CooperativeStickyAssignor,
+)
+from kafka.coordinator.assignors.range import (  # type: ignore[import-untyped]  # has no types
+    RangePartitionAssignor,
+)
+from kafka.errors import KafkaError  # type: ignore[import-untyped]  # has no types
+
 from tests.examples.broker.live.clients.client_interface import (
-    MAX_REQUEST_SIZE,
-    PATIENCE,
     ConsumerSettings,
+    Producer,
     ProducerSettings,
+    ReadRecord,
     Record,
     Refused,
     milliseconds,
 )
-
-with warnings.catch_warnings():
-    # kafka-python loads its schemas by a function that is deprecated in Python 3.11 and 3.12, not in 3.13.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka.admin  # type: ignore[import-untyped]  # has no types
-    from kafka.errors import KafkaError  # type: ignore[import-untyped]  # has no types
-
+from tests.examples.broker.live.clients.keywords import (
+    KeywordConsumer,
+    consumer_keywords,
+    producer_keywords,
+    read_records,
+)
 
 # The protocol's number of a preferred leader election.
 PREFERRED: Final = 0
+# Seconds. It joins again when a join is answered between two polls, so a poll of a member has to be long.
+MEMBER_POLL: Final = 0.5
 
 
-class KafkaPythonProducer:
+class KafkaPythonProducer(Producer):
     def __init__(self, producer: Any) -> None:
         self._producer = producer
 
-    def send(self, topic: str, *records: Record) -> list[int]:
+    def begin(self, topic: str, *records: Record, partition: int = 0) -> list[Future[int | None]]:
         with _refusals():
-            sent = [
-                self._producer.send(
-                    topic,
-                    record.value,
-                    record.key,
-                    headers=list(record.headers),
-                    partition=0,
-                    timestamp_ms=record.timestamp,
+            return [
+                _offset(
+                    self._producer.send(
+                        topic,
+                        record.value,
+                        record.key,
+                        headers=list(record.headers),
+                        partition=partition,
+                        timestamp_ms=record.timestamp,
+                    )
                 )
                 for record in records
             ]
-            return [future.get(PATIENCE).offset for future in sent]
 
 
-class KafkaPythonConsumer:
+class KafkaPythonConsumer(KeywordConsumer):
     def __init__(self, consumer: Any) -> None:
-        self._consumer = consumer
+        super().__init__(consumer, kafka.TopicPartition, lambda method, *arguments: method(*arguments))
 
-    def read(self, topic: str, offset: int) -> None:
-        partition = kafka.TopicPartition(topic, 0)
-        self._consumer.assign([partition])
-        self._consumer.seek(partition, offset)
-
-    def subscribe(self, topic: str) -> None:
-        self._consumer.subscribe([topic])
-
-    def take(self, within: float) -> tuple[int, Record] | None:
+    def poll(self, within: float) -> list[ReadRecord]:
+        longer = max(within, MEMBER_POLL) if self._consumer.subscription() else within
         with _refusals():
-            polled = self._consumer.poll(timeout_ms=milliseconds(within), max_records=1)
-        for records in polled.values():
-            for taken in records:
-                record = Record(taken.value, taken.key, tuple(taken.headers), taken.timestamp)
-                return taken.offset, record
-        return None
-
-    def offset_for_time(self, topic: str, timestamp: int) -> int | None:
-        partition = kafka.TopicPartition(topic, 0)
-        found = self._consumer.offsets_for_times({partition: timestamp})[partition]
-        return None if found is None else found.offset
-
-    def bounds(self, topic: str) -> tuple[int, int]:
-        partition = kafka.TopicPartition(topic, 0)
-        return (
-            self._consumer.beginning_offsets([partition])[partition],
-            self._consumer.end_offsets([partition])[partition],
-        )
+            return read_records(self._consumer.poll(timeout_ms=milliseconds(longer)))
 
 
 class KafkaPythonAdmin:
@@ -143,31 +132,36 @@ class KafkaPythonAdmin:
 
 class KafkaPython:
     name = "kafka-python"
+    begins_new_epochs = False
 
     @contextmanager
     def producer(self, bootstrap_servers: str, settings: ProducerSettings) -> Iterator[KafkaPythonProducer]:
-        producer = kafka.KafkaProducer(
-            bootstrap_servers=bootstrap_servers,
-            acks=settings.acks,
-            compression_type=None if settings.compression == "none" else settings.compression,
-            enable_idempotence=settings.idempotent,
-            linger_ms=milliseconds(settings.linger),
-            max_request_size=MAX_REQUEST_SIZE,
-        )
-        try:
-            yield KafkaPythonProducer(producer)
-        finally:
-            producer.close()
+        keywords = producer_keywords(bootstrap_servers, settings)
+        if settings.impatient:
+            keywords |= {
+                "batch_size": settings.BATCH_BYTES,
+                "delivery_timeout_ms": settings.DELIVERY_TIMEOUT_MS,
+                "request_timeout_ms": settings.REQUEST_TIMEOUT_MS,
+                "reconnect_backoff_ms": settings.RETRY_BACKOFF_MS,
+                "reconnect_backoff_max_ms": settings.RETRY_BACKOFF_MS,
+            }
+        with _unclosed_sockets():
+            producer = kafka.KafkaProducer(acks=settings.acks, **keywords)
+            try:
+                yield KafkaPythonProducer(producer)
+            finally:
+                # Without a time limit it would wait for its records without end.
+                producer.close(settings.DELIVERY_TIMEOUT_MS / 1000)
 
     @contextmanager
     def consumer(self, bootstrap_servers: str, settings: ConsumerSettings) -> Iterator[KafkaPythonConsumer]:
+        assignor = CooperativeStickyAssignor if settings.cooperative else RangePartitionAssignor
         consumer = kafka.KafkaConsumer(
-            bootstrap_servers=bootstrap_servers,
-            group_id=settings.group_id,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            fetch_min_bytes=settings.fetch_min_bytes,
-            fetch_max_wait_ms=milliseconds(settings.fetch_max_wait),
+            partition_assignment_strategy=[assignor],
+            max_poll_interval_ms=settings.REBALANCE_TIMEOUT_MS,
+            reconnect_backoff_ms=settings.BACKOFF_MS,
+            reconnect_backoff_max_ms=settings.BACKOFF_MS,
+            **consumer_keywords(bootstrap_servers, settings),
         )
         try:
             yield KafkaPythonConsumer(consumer)
@@ -176,15 +170,42 @@ class KafkaPython:
 
     @contextmanager
     def admin(self, bootstrap_servers: str) -> Iterator[KafkaPythonAdmin]:
-        admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+        with _unclosed_sockets():
+            admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+            try:
+                yield KafkaPythonAdmin(admin)
+            finally:
+                admin.close()
+
+    def begin_transactions(self, bootstrap_servers: str, transactional_id: str) -> None:
+        producer = kafka.KafkaProducer(bootstrap_servers=bootstrap_servers, transactional_id=transactional_id)
         try:
-            yield KafkaPythonAdmin(admin)
+            with _refusals():
+                producer.init_transactions()
         finally:
-            admin.close()
-            with warnings.catch_warnings():
-                # It leaves a socket open when it could not connect, because a broker was stopped.
-                warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
-                gc.collect()
+            producer.close()
+
+
+@contextmanager
+def _unclosed_sockets() -> Iterator[None]:
+    """Ignore the sockets that it leaves open when it could not connect, because a broker was stopped."""
+    logger = logging.getLogger("kafka")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
+        try:
+            yield
+        finally:
+            gc.collect()
+            logger.setLevel(level)
+
+
+def _offset(sent: Any) -> Future[int | None]:
+    offset: Future[int | None] = Future()
+    sent.add_callback(lambda metadata: offset.set_result(metadata.offset))
+    sent.add_errback(lambda error: offset.set_exception(_refusal(error)))
+    return offset
 
 
 @contextmanager
@@ -192,6 +213,8 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except KafkaError as error:
-        if not error.errno:
-            raise
-        raise Refused(error.errno) from error
+        raise _refusal(error) from error
+
+
+def _refusal(error: KafkaError) -> Exception:
+    return Refused(error.errno) if error.errno else error

@@ -1,8 +1,8 @@
-"""A topic of a running cluster, and the state of its replicas."""
+"""A topic with one partition on a running cluster, and the state of its replicas."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from examples.broker.cluster import Cluster
 from examples.broker.controller.new_topic import NewTopic
@@ -10,7 +10,8 @@ from examples.broker.metadata import PartitionState
 from examples.broker.replication.partition import Partition
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.live_cluster import LiveCluster
+from purgatory import DelayedOperation
+from tests.examples.broker.live.live_cluster import LiveCluster, consumers_fetches
 
 T = TypeVar("T")
 
@@ -21,23 +22,22 @@ _CODEC: Final = 0b111
 
 @dataclass(frozen=True, slots=True)
 class LiveTopic:
-    """A topic with one partition on three brokers."""
-
     cluster: LiveCluster
     name: str
 
     @classmethod
-    def create(cls, cluster: LiveCluster, name: str) -> Self:
-        """Create the topic, and wait until every broker knows it."""
-        cluster.look(lambda running: running.controller.create(NewTopic(name, 1, 3)))
-        cluster.until(
-            lambda running: all(name in node.admin.cache.image.topics for node in running.nodes.values())
-        )
+    def create(cls, cluster: LiveCluster, name: str, **settings: Any) -> Self:
+        """Create the topic on three brokers, unless the settings of NewTopic say otherwise."""
+        cluster.create_topics(NewTopic(name, **({"partitions": 1, "replication_factor": 3} | settings)))
         return cls(cluster, name)
 
     @property
+    def partition(self) -> TopicPartition:
+        return TopicPartition(self.name, 0)
+
+    @property
     def state(self) -> PartitionState:
-        return self.cluster.look(self._state)
+        return self.cluster.look(self.state_in)
 
     @property
     def followers(self) -> list[int]:
@@ -48,8 +48,28 @@ class LiveTopic:
         """Call a function with the leader's partition, on the cluster's thread."""
 
         def look(cluster: Cluster) -> T:
-            replicas = cluster.nodes[self._state(cluster).leader].replicas
-            return what(replicas.partitions.leader(TopicPartition(self.name, 0)))
+            replicas = cluster.nodes[self.state_in(cluster).leader].replicas
+            return what(replicas.partitions.leader(self.partition))
+
+        return self.cluster.look(look)
+
+    def on_each(self, what: Callable[[Partition], T]) -> dict[int, T]:
+        """Call a function with each broker's replica; return the results by broker."""
+        return self.cluster.look(
+            lambda cluster: {
+                broker_id: what(replica)
+                for broker_id, node in cluster.nodes.items()
+                if (replica := node.replicas.partitions.get(self.partition)) is not None
+            }
+        )
+
+    def waiting_consumers(self) -> list[DelayedOperation[Any]]:
+        """Return the pending fetches of consumers at the leader."""
+
+        def look(cluster: Cluster) -> list[DelayedOperation[Any]]:
+            replicas = cluster.nodes[self.state_in(cluster).leader].replicas
+            fetches = consumers_fetches(replicas)
+            return [fetch for fetch, partitions in fetches.items() if self.partition in partitions]
 
         return self.cluster.look(look)
 
@@ -63,18 +83,7 @@ class LiveTopic:
     def high_watermark(self) -> int:
         return self.led(lambda partition: partition.high_watermark)
 
-    def log_start_offsets(self) -> dict[int, int]:
-        """Return the log start offset of each replica, by broker."""
-        name = TopicPartition(self.name, 0)
-        return self.cluster.look(
-            lambda cluster: {
-                broker_id: replica.log.log_start_offset
-                for broker_id, node in cluster.nodes.items()
-                if (replica := node.replicas.partitions.get(name)) is not None
-            }
-        )
-
-    def _state(self, cluster: Cluster) -> PartitionState:
-        state = cluster.controller.image.partition(TopicPartition(self.name, 0))
+    def state_in(self, cluster: Cluster) -> PartitionState:
+        state = cluster.controller.image.partition(self.partition)
         assert state is not None
         return state

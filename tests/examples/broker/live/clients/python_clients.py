@@ -1,5 +1,6 @@
 """All Python clients."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from tests.examples.broker.live.clients.aiokafka_client import Aiokafka
@@ -8,3 +9,4 @@ from tests.examples.broker.live.clients.confluent_client import Confluent
 from tests.examples.broker.live.clients.kafka_python_client import KafkaPython
 
 CLIENTS: Final[tuple[Client, ...]] = (Confluent(), Aiokafka(), KafkaPython())
+NAMED: Final[Mapping[str, Client]] = {client.name: client for client in CLIENTS}

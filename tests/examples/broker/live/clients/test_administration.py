@@ -1,14 +1,15 @@
 """Administration by each client: topics, records, leaders and groups."""
 
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import closing
 
+import kafka.admin  # type: ignore[import-untyped]  # has no types
 import pytest
 
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import TopicConfig
+from examples.broker.replication.partition import Partition
 from tests.examples.broker.live.clients.client_interface import (
     PATIENCE,
     Admin,
@@ -24,11 +25,6 @@ from tests.examples.broker.live.clients.kafka_python_client import KafkaPython
 from tests.examples.broker.live.clients.live_topic import LiveTopic
 from tests.examples.broker.live.live_cluster import LiveCluster, until
 
-with warnings.catch_warnings():
-    # kafka-python loads its schemas by a function that is deprecated in Python 3.11 and 3.12, not in 3.13.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka.admin  # type: ignore[import-untyped]  # has no types
-
 pytestmark = pytest.mark.real_time
 
 
@@ -36,6 +32,10 @@ pytestmark = pytest.mark.real_time
 def admin(client: Client, shared_cluster: LiveCluster) -> Iterator[Admin]:
     with client.admin(shared_cluster.bootstrap_servers) as admin:
         yield admin
+
+
+def log_start_offset(partition: Partition) -> int:
+    return partition.log.log_start_offset
 
 
 def test_a_topic_is_created_as_requested_and_deleted(
@@ -94,7 +94,7 @@ def test_records_are_deleted_by_the_retention_of_their_topic(
     with client.producer(topic.cluster.bootstrap_servers, ProducerSettings()) as producer:
         producer.send(topic.name, *[Record(b"%d" % number) for number in range(5)])
         admin.alter_topic_configs(topic.name, {"retention.ms": "60000"})
-        until(lambda: topic.log_start_offsets() == {1: 5, 2: 5, 3: 5})
+        until(lambda: topic.on_each(log_start_offset) == {1: 5, 2: 5, 3: 5})
         assert producer.send(topic.name, Record(b"new", timestamp=time.time_ns() // 1_000_000)) == [5]
     with client.consumer(topic.cluster.bootstrap_servers, ConsumerSettings()) as consumer:
         assert consumer.bounds(topic.name) == (5, 6)
@@ -147,7 +147,7 @@ def test_deleted_records_are_gone_from_every_replica(client: Client, admin: Admi
         producer.send(topic.name, *[Record(b"%d" % number) for number in range(5)])
     assert admin.delete_records(topic.name, 3) == 3
     # The answer means that all replicas have deleted the records, so there is nothing to wait for.
-    assert topic.log_start_offsets() == {1: 3, 2: 3, 3: 3}
+    assert topic.on_each(log_start_offset) == {1: 3, 2: 3, 3: 3}
     # Delete all committed records.
     assert admin.delete_records(topic.name, -1) == 5
     with pytest.raises(Refused) as refused:

@@ -8,11 +8,12 @@ from random import Random
 from threading import Event
 from typing import Final
 
+from examples.broker.controller.election import ElectionType
 from tests.examples.broker.live.live_cluster import LiveCluster
 
-# Seconds. The longest fault outlasts a broker's session and the time that a replica may lag.
-LONGEST_FAULT: Final = 3.0
-LONGEST_REST: Final = 5.0
+BROKER_IDS: Final = (1, 2, 3)
+# Seconds in which a leader that is about to fail appends what no follower fetches.
+SEVERED: Final = 0.05
 
 
 class Fault(Enum):
@@ -23,23 +24,28 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerFault:
-    """``rest`` is the time before the fault, and ``lasts`` the time until it ends, in seconds."""
+    """``rest`` is the time before the fault, and ``lasts`` the time until it ends, in seconds.
+
+    Before a ``severing`` fault no other broker replicates, so that a leader has records to truncate.
+    """
 
     rest: float
     fault: Fault
+    severing: bool
     broker_id: int
     lasts: float
 
 
-def faults_of(seed: int, broker_ids: range) -> Iterator[BrokerFault]:
+def faults_of(seed: int, longest_rest: float, longest_fault: float) -> Iterator[BrokerFault]:
     """Return faults without end."""
     random = Random(seed)
     while True:
         yield BrokerFault(
-            random.uniform(1.0, LONGEST_REST),
+            random.uniform(0.2 * longest_rest, longest_rest),
             random.choice([*Fault]),
-            random.choice(broker_ids),
-            random.uniform(0.1, LONGEST_FAULT),
+            random.choice((True, False)),
+            random.choice(BROKER_IDS),
+            random.uniform(0.03 * longest_fault, longest_fault),
         )
 
 
@@ -54,8 +60,17 @@ def harm(cluster: LiveCluster, faults: Iterator[BrokerFault], ended: Event) -> C
     for fault in faults:
         if ended.wait(fault.rest):
             break
+        severed = [*({*BROKER_IDS} - {fault.broker_id})] if fault.severing else []
+        for broker_id in severed:
+            cluster.pause_follower(broker_id)
+        if severed:
+            ended.wait(SEVERED)
         begin[fault.fault](fault.broker_id)
+        for broker_id in severed:
+            cluster.resume_follower(broker_id)
         injected[fault.fault.value] += 1
         ended.wait(fault.lasts)
         (cluster.start if fault.fault is Fault.KILL else cluster.resume)(fault.broker_id)
+        # Otherwise one broker would soon lead everything.
+        cluster.look(lambda running: running.controller.elect_leaders(ElectionType.PREFERRED, None))
     return injected

@@ -1,11 +1,12 @@
 """Producers and groups under load, while brokers and members fail again and again.
 
-Three idempotent producers, one of each client, write each to partitions of its own. Two groups of five
-members read all. Every seven seconds a member is killed. All the time, brokers are killed, paused and cut off
-for up to three seconds. In the end each acknowledged record is stored once and in order on all replicas, and
-each group has read each stored record.
+Three idempotent producers, one of each client, write each to partitions of its own. All the time, brokers are
+killed, paused and cut off. In a long round two groups of five members read all, every seven seconds a member
+is killed, and a fault of a broker takes up to three seconds. In the end each acknowledged record is stored
+once and in order on all replicas, and each group has read each stored record.
 
-The number of a round is its seed. ``BROKER_ENDURANCE_SECONDS`` in the environment sets the length of a round.
+The number of a round is its seed. ``BROKER_ENDURANCE_SECONDS`` in the environment sets the length of a long
+round.
 """
 
 import os
@@ -14,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from random import Random
 from threading import Event
@@ -24,73 +25,80 @@ import pytest
 
 from examples.broker.controller.new_topic import NewTopic
 from examples.broker.metadata import TopicConfig
+from tests.examples.broker.live.clients.client_interface import ConsumerSettings
+from tests.examples.broker.live.clients.python_clients import CLIENTS, NAMED
 from tests.examples.broker.live.conftest import CONFIG
 from tests.examples.broker.live.endurance.broker_faults import faults_of, harm
 from tests.examples.broker.live.endurance.reading_group import ReadingGroup
-from tests.examples.broker.live.groups.group_consumers import CONSUMERS, MemberSettings
-from tests.examples.broker.live.idempotent_writers import (
-    AiokafkaWriter,
-    ConfluentWriter,
-    KafkaPythonWriter,
-    Writer,
-)
+from tests.examples.broker.live.groups.member_process import Job
+from tests.examples.broker.live.idempotent_writers import Writer
 from tests.examples.broker.live.live_cluster import LiveCluster, until
-from tests.examples.broker.live.refusals import Refusals
-from tests.examples.broker.live.stored_once import find_differences, find_faults, values
+from tests.examples.broker.live.stored_once import check_partition
 
 SECONDS: Final = float(os.environ.get("BROKER_ENDURANCE_SECONDS", "30"))
-ROUNDS: Final = 3
 # Seconds, for the groups to read what is left when the faults have ended.
 PATIENCE: Final = 300.0
 
-pytestmark = [pytest.mark.real_time, pytest.mark.long, pytest.mark.timeout(SECONDS + 3 * PATIENCE)]
+pytestmark = [pytest.mark.real_time, pytest.mark.timeout(SECONDS + 3 * PATIENCE)]
 
 TOPIC: Final = "events"
-WRITERS: Final[Sequence[type[Writer]]] = (ConfluentWriter, AiokafkaWriter, KafkaPythonWriter)
-PARTITIONS: Final = 2 * len(WRITERS)
-MEMBERS: Final = 5
-# Seconds: between two kills of members, between two records of a writer, and a member's session.
+PARTITIONS: Final = 2 * len(CLIENTS)
+# Seconds: between two kills of members, between two commits of a member, between two records of a writer, and
+# a member's session.
 KILL_INTERVAL: Final = 7.0
+COMMIT_INTERVAL: Final = 1.0
 PACE: Final = 0.02
 SESSION_TIMEOUT: Final = 4.0
 # Ten members share two cores with the brokers, so they do not ask as often as in other tests.
-POLL_MS: Final = 250
+POLL: Final = 0.25
+# A fault outlasts the session of a broker, or the time that it may lag, or neither.
 SAFE: Final = replace(
-    CONFIG, defaults=replace(CONFIG.defaults, topic_config=TopicConfig(min_insync_replicas=2))
+    CONFIG,
+    defaults=replace(
+        CONFIG.defaults, topic_config=TopicConfig(min_insync_replicas=2), broker_session_timeout=1.0
+    ),
+    broker=replace(CONFIG.broker, replica_lag_time_max=1.0),
 )
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS))
-def test_no_acknowledged_record_is_lost_or_moved_and_each_group_reads_all(seed: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Round:
+    """``seconds`` is its length. There are two groups of so many ``members``, or none."""
+
+    seed: int
+    seconds: float
+    longest_rest: float
+    longest_fault: float
+    members: int
+
+
+@pytest.mark.parametrize(
+    "round_",
+    [
+        *(Round(seed, 5.0, 0.5, 1.0, 0) for seed in range(3)),
+        *(pytest.param(Round(seed, SECONDS, 5.0, 3.0, 5), marks=pytest.mark.long) for seed in range(3)),
+    ],
+    ids=str,
+)
+def test_no_acknowledged_record_is_lost_or_moved_and_each_group_reads_all(round_: Round) -> None:
     with ExitStack() as stack:
         cluster = stack.enter_context(LiveCluster.running(SAFE))
-        cluster.look(lambda running: running.controller.create(NewTopic(TOPIC, PARTITIONS, 3)))
-        refusals = stack.enter_context(Refusals.observed())
+        cluster.create_topics(NewTopic(TOPIC, PARTITIONS, 3))
         servers = cluster.bootstrap_servers
-        writers = [stack.enter_context(kind.running(servers, TOPIC)) for kind in WRITERS]
-        clients = [*combinations(CONSUMERS, 2)][seed % len(CONSUMERS)]
+        writers = [stack.enter_context(Writer.running(client, servers, TOPIC)) for client in CLIENTS]
+        readers = [*combinations(NAMED, 2)][round_.seed % len(NAMED)] if round_.members else ()
         groups = [
-            stack.enter_context(ReadingGroup.running(settings(servers, name, client), MEMBERS))
-            for name, client in zip(("first", "second"), clients, strict=True)
+            stack.enter_context(ReadingGroup.running(job(servers, client), round_.members))
+            for client in readers
         ]
-        injected = load_and_harm(cluster, writers, groups, seed)
+        injected = load_and_harm(cluster, writers, groups, round_)
 
         cluster.until_replicated(TOPIC, PARTITIONS)
-        faults = [*refusals.unfounded]
+        faults: list[str] = []
         stored: dict[tuple[int, int], bytes] = {}
         for partition in range(PARTITIONS):
-            logs = cluster.stored_logs(TOPIC, partition)
-            leader = cluster.leader_of(TOPIC, partition)
-            numbers = values(logs[leader])
-            writer = writer_of(partition, writers)
-            # librdkafka begins a new epoch after a gap, and when it gives up records that it has sent.
-            found = find_faults(
-                numbers,
-                logs[leader],
-                writer.acknowledged.get(partition, {}),
-                begins_new_epochs=writer.begins_new_epochs and bool(refusals.gaps or writer.failed),
-            )
-            faults += (f"{partition}: {fault}" for fault in [*found, *find_differences(logs, leader)])
+            numbers, found = check_partition(cluster, partition, writer_of(partition, writers))
+            faults += found
             stored |= {(partition, offset): b"%d" % number for offset, number in numbers.items()}
         until(
             lambda: all_is_read(groups, len(stored)),
@@ -100,27 +108,29 @@ def test_no_acknowledged_record_is_lost_or_moved_and_each_group_reads_all(seed: 
         for group in groups:
             faults += [*group.faults, *unlike(stored, group)]
         report = [
-            f"round {seed} of {SECONDS:g} s, brokers {dict(injected)}",
+            f"{round_}, brokers {dict(injected)}",
             *(f"{writer!r}, {len(writer.failed)} failed" for writer in writers),
             *map(repr, groups),
-            f"{len(stored)} records are stored; {len(refusals.gaps)} batches were refused after a gap",
+            f"{len(stored)} records are stored; {len(faults)} faults",
+            *faults[:40],
         ]
-        report += [f"{len(faults)} faults", *faults[:40]]
         print("\n".join(report))
         assert not faults, "\n".join(report)
         given_up = [failure for writer in writers for failure in writer.failed]
         assert not given_up, "\n".join(["nothing is lost, but clients gave up records:", *given_up[:40]])
 
 
-def settings(bootstrap_servers: str, name: str, client: str) -> MemberSettings:
-    return MemberSettings(client, bootstrap_servers, name, TOPIC, name, SESSION_TIMEOUT, poll_ms=POLL_MS)
+def job(bootstrap_servers: str, client: str) -> Job:
+    settings = ConsumerSettings(fetch_max_wait=POLL, group_id=client, session_timeout=SESSION_TIMEOUT)
+    return Job(client, bootstrap_servers, TOPIC, settings, COMMIT_INTERVAL)
 
 
 def load_and_harm(
-    cluster: LiveCluster, writers: Sequence[Writer], groups: Sequence[ReadingGroup], seed: int
+    cluster: LiveCluster, writers: Sequence[Writer], groups: Sequence[ReadingGroup], round_: Round
 ) -> Counter[str]:
-    """Write for ``SECONDS``, with all faults. When it returns, each record is acknowledged or has failed."""
-    random = Random(seed)
+    """Write, with all faults. When it returns, each record is acknowledged or has failed."""
+    random = Random(round_.seed)
+    faults = faults_of(round_.seed, round_.longest_rest, round_.longest_fault)
     ended = Event()
     with ThreadPoolExecutor(len(writers) + 1) as executor, ExitStack() as stack:
         stack.callback(ended.set)
@@ -130,13 +140,13 @@ def load_and_harm(
             )
             for writer in writers
         ]
-        harming = executor.submit(harm, cluster, faults_of(seed, range(1, 4)), ended)
+        harming = executor.submit(harm, cluster, faults, ended)
         began = killed_at = time.monotonic()
-        while time.monotonic() < began + SECONDS:
+        while time.monotonic() < began + round_.seconds:
             assert not harming.done(), harming.result()
-            if time.monotonic() > killed_at + KILL_INTERVAL:
+            if groups and time.monotonic() > killed_at + KILL_INTERVAL:
                 killed_at += KILL_INTERVAL
-                random.choice(groups).kill(random.randrange(MEMBERS))
+                random.choice(groups).kill(random.randrange(round_.members))
             ended.wait(0.05)
             listen(groups)
         ended.set()

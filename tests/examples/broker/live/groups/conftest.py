@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.examples.broker.live.groups.group_consumers import CONSUMERS
+from tests.examples.broker.live.clients.python_clients import NAMED
 from tests.examples.broker.live.groups.live_group import LiveGroup
 from tests.examples.broker.live.live_cluster import LiveCluster
 
 
-@pytest.fixture(params=CONSUMERS)
+@pytest.fixture(params=NAMED)
 def client(request: pytest.FixtureRequest) -> str:
     """The name of a client. Runs the test with each client in turn."""
     name: str = request.param
@@ -18,12 +18,8 @@ def client(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def group_name(request: pytest.FixtureRequest) -> str:
-    return re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name)
-
-
-@pytest.fixture
-def group(shared_cluster: LiveCluster, client: str, group_name: str) -> Iterator[LiveGroup]:
+def group(shared_cluster: LiveCluster, client: str, request: pytest.FixtureRequest) -> Iterator[LiveGroup]:
     """A group without members. After the test its members leave, and no operation may stay pending."""
-    with LiveGroup.running(shared_cluster, client, group_name) as group:
+    name = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name)
+    with LiveGroup.running(shared_cluster, client, name) as group:
         yield group

@@ -15,15 +15,16 @@ from examples.broker.controller.settings import OFFSETS_TOPIC
 from examples.broker.group.group import Group, GroupState
 from examples.broker.group.requests import MemberIdentity
 from examples.broker.node.node import Node
-from examples.broker.replication.fetch_sessions import FetchSession
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.live.groups.group_consumers import MemberSettings
-from tests.examples.broker.live.groups.member_process import Assigned, Member
-from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
+from tests.examples.broker.live.clients.client_interface import ConsumerSettings
+from tests.examples.broker.live.groups.member_process import Job, Member
+from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, consumers_fetches, until
 
 PARTITIONS: Final = 6
 # Seconds. Longer than any wait, so that a member that is gone earlier has not expired.
 LONG_SESSION: Final = 4 * PATIENCE
+# Short, so that a member soon notices other work.
+POLL: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,7 @@ class LiveGroup:
     def running(cls, cluster: LiveCluster, client: str, name: str) -> Iterator[Self]:
         """Run a group. When the block ends, its members leave, and no operation may stay pending."""
         group = cls(cluster, client, name)
-        new_topic = NewTopic(group.topic, PARTITIONS, 3)
-        cluster.look(lambda running: running.controller.create(new_topic))
-        cluster.until(
-            lambda running: all(
-                group.topic in node.admin.cache.image.topics for node in running.nodes.values()
-            )
-        )
+        cluster.create_topics(NewTopic(group.topic, PARTITIONS, 3))
         try:
             yield group
             alive = [member for member in group.members if member.is_alive]
@@ -85,18 +80,15 @@ class LiveGroup:
         cooperative: bool = False,
     ) -> Member:
         """Start a member. ``settle`` waits until it is in the group."""
-        member = Member(
-            MemberSettings(
-                self.client,
-                self.cluster.bootstrap_servers,
-                self.group_id,
-                self.topic,
-                name,
-                session_timeout,
-                instance_id,
-                cooperative,
-            )
+        settings = ConsumerSettings(
+            fetch_max_wait=POLL,
+            group_id=self.group_id,
+            client_id=name,
+            session_timeout=session_timeout,
+            instance_id=instance_id,
+            cooperative=cooperative,
         )
+        member = Member(Job(self.client, self.cluster.bootstrap_servers, self.topic, settings))
         self.members.append(member)
         return member
 
@@ -147,6 +139,13 @@ class LiveGroup:
 
         return self.cluster.look(look)
 
+    def until_read(self, *members: Member, offsets: list[int]) -> None:
+        """Wait until each member has read these offsets, and no others, of each of its partitions."""
+        until(
+            lambda: all(m.reads_of(partition) == offsets for m in members for partition in m.partitions),
+            explain=lambda: members,
+        )
+
     def produce(self, count: int) -> None:
         """Produce this many more records to each partition."""
         producer = Producer({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0})
@@ -178,7 +177,7 @@ class LiveGroup:
         shared: list[tuple[int, str, str]] = []
         for move, name in moves:
             for partition in move.partitions:
-                if not isinstance(move, Assigned):
+                if not move.gained:
                     owners.pop(partition, None)
                 elif owners.setdefault(partition, name) != name:
                     shared.append((partition, owners[partition], name))
@@ -224,11 +223,5 @@ def _waiting(cluster: Cluster) -> dict[tuple[int, str], int]:
         for name, statistics in purgatories.items()
     }
     for broker_id, node in cluster.nodes.items():
-        fetches = node.replicas.fetch_purgatory
-        # Followers always have a pending fetch.
-        waiting[broker_id, fetches.name] -= sum(
-            isinstance(key, FetchSession) and key.from_follower
-            for fetch in fetches.operations()
-            for key in fetch.keys
-        )
+        waiting[broker_id, "fetch"] = len(consumers_fetches(node.replicas))
     return {where: count for where, count in waiting.items() if count}

@@ -1,22 +1,18 @@
 """Administration of groups, with the clients that support it."""
 
-import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+import kafka.admin  # type: ignore[import-untyped]  # has no types
 import pytest
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from examples.broker.errors import ErrorCode
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
+from tests.examples.broker.live.groups.member_process import Member
 from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
-
-with warnings.catch_warnings():
-    # kafka-python loads its schemas by a function that is deprecated in Python 3.11 and 3.12, not in 3.13.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka.admin  # type: ignore[import-untyped]  # has no types
 
 pytestmark = [pytest.mark.real_time, pytest.mark.parametrize("client", ["confluent-kafka"])]
 
@@ -61,32 +57,32 @@ def test_a_group_is_described_with_its_members_and_their_assignments(
     }
 
 
-def test_offsets_are_altered_only_while_the_group_is_empty(group: LiveGroup, admin: AdminClient) -> None:
+def committed(group: LiveGroup) -> Member:
+    """Return a member that has read and committed three records of each partition."""
     group.produce(3)
     member = group.join("ann")
     group.settle(member)
-    until(lambda: all(member.reads_of(partition) == [0, 1, 2] for partition in range(PARTITIONS)))
+    group.until_read(member, offsets=[0, 1, 2])
     member.commit()
+    return member
+
+
+def test_offsets_are_altered_and_a_group_is_deleted_only_while_it_is_empty(
+    group: LiveGroup, admin: AdminClient
+) -> None:
+    member = committed(group)
     assert listed(admin, group) == dict.fromkeys(range(PARTITIONS), 3)
     with pytest.raises(KafkaException) as refused:
         alter(admin, group, 1)
     assert refused.value.args[0].code() == ErrorCode.unknown_member_id
+    assert deletion(admin, group) == ErrorCode.non_empty_group
     member.close()
 
     alter(admin, group, 1)
     assert listed(admin, group) == group.offsets() == dict.fromkeys(range(PARTITIONS), 1)
     successor = group.join("ben")
     until(lambda: all(successor.reads_of(partition) == [1, 2] for partition in range(PARTITIONS)))
-
-
-def test_a_group_is_deleted_with_its_offsets_once_it_is_empty(group: LiveGroup, admin: AdminClient) -> None:
-    group.produce(1)
-    member = group.join("ann")
-    group.settle(member)
-    until(lambda: all(member.reads_of(partition) == [0] for partition in range(PARTITIONS)))
-    member.commit()
-    assert deletion(admin, group) == ErrorCode.non_empty_group
-    member.close()
+    successor.close()
     until(lambda: not group.seen().member_ids)
     assert deletion(admin, group) is None
     assert group.snapshot() is None
@@ -97,11 +93,7 @@ def test_a_group_is_deleted_with_its_offsets_once_it_is_empty(group: LiveGroup, 
 def test_offsets_are_deleted_unless_a_member_subscribes_to_their_topic(
     group: LiveGroup, kafka_python_admin: Any
 ) -> None:
-    group.produce(1)
-    member = group.join("ann")
-    group.settle(member)
-    until(lambda: all(member.reads_of(partition) == [0] for partition in range(PARTITIONS)))
-    member.commit()
+    member = committed(group)
     partition = kafka.TopicPartition(group.topic, 0)
     subscribed = kafka_python_admin.delete_group_offsets(group.group_id, [partition])
     assert subscribed[partition].errno == ErrorCode.group_subscribed_to_topic
@@ -109,7 +101,7 @@ def test_offsets_are_deleted_unless_a_member_subscribes_to_their_topic(
     until(lambda: not group.seen().member_ids)
     deleted = kafka_python_admin.delete_group_offsets(group.group_id, [partition])
     assert deleted[partition].errno == ErrorCode.none
-    assert group.offsets() == dict.fromkeys(range(1, PARTITIONS), 1)
+    assert group.offsets() == dict.fromkeys(range(1, PARTITIONS), 3)
 
 
 def test_static_members_are_removed_by_instance_id_and_leave_an_ordinary_empty_group(

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
-from tests.examples.broker.live.groups.member_process import Member, Revoked
+from tests.examples.broker.live.groups.member_process import Member
 from tests.examples.broker.live.live_cluster import until
 
 pytestmark = pytest.mark.real_time
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.real_time
 def revoked(member: Member, since: int) -> frozenset[int]:
     """Return the partitions that were revoked after the first ``since`` moves."""
     member.listen()
-    return frozenset().union(*(move.partitions for move in member.moves[since:] if isinstance(move, Revoked)))
+    return frozenset().union(*(move.partitions for move in member.moves[since:] if not move.gained))
 
 
 @pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python"])
@@ -23,7 +23,7 @@ def test_only_moved_partitions_are_revoked_and_the_others_are_not_read_again(gro
     moves = {member.name: len(member.moves) for member in elder}
     group.produce(2)
     held = {member.name: member.partitions for member in elder}
-    until(lambda: all(member.reads_of(p) == [0, 1] for member in elder for p in held[member.name]))
+    group.until_read(*elder, offsets=[0, 1])
 
     newcomer = group.join("cid", cooperative=True)
     # One generation revokes partitions, the next one assigns them.

@@ -9,14 +9,14 @@ pytestmark = pytest.mark.real_time
 
 
 def test_the_group_continues_with_another_coordinator_in_the_same_generation(
-    cluster: LiveCluster, client: str, group_name: str
+    cluster: LiveCluster, client: str
 ) -> None:
-    with LiveGroup.running(cluster, client, group_name) as group:
+    with LiveGroup.running(cluster, client, "handed-over") as group:
         members = [group.join("ann"), group.join("ben")]
         before = group.settle(*members)
         group.produce(3)
         for member in members:
-            until(lambda m=member: all(m.reads_of(p) == [0, 1, 2] for p in m.partitions))  # type: ignore[misc]  # a default binds the member
+            group.until_read(member, offsets=[0, 1, 2])
             member.commit()
         assert group.offsets() == dict.fromkeys(range(PARTITIONS), 3)
 
@@ -35,7 +35,7 @@ def test_the_group_continues_with_another_coordinator_in_the_same_generation(
         assert group.settle(*members).generation_id == before.generation_id
         group.produce(2)
         for member in members:
-            until(lambda m=member: all(m.reads_of(p) == [0, 1, 2, 3, 4] for p in m.partitions))  # type: ignore[misc]  # a default binds the member
+            group.until_read(member, offsets=[0, 1, 2, 3, 4])
             member.commit()
         assert group.offsets() == dict.fromkeys(range(PARTITIONS), 5)
 
@@ -49,10 +49,10 @@ def test_the_group_continues_with_another_coordinator_in_the_same_generation(
 
 @pytest.mark.parametrize("client", ["confluent-kafka"])
 def test_a_member_that_fails_with_its_coordinator_is_removed_by_the_next_one(
-    cluster: LiveCluster, client: str, group_name: str
+    cluster: LiveCluster, client: str
 ) -> None:
-    with LiveGroup.running(cluster, client, group_name) as group:
-        failing, other = group.join("failing", session_timeout=2.0), group.join("ann")
+    with LiveGroup.running(cluster, client, "handed-over") as group:
+        failing, other = group.join("failing", session_timeout=3.0), group.join("ann")
         before = group.settle(failing, other)
         failing.kill()
         cluster.kill(group.coordinator)

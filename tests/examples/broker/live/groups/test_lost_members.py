@@ -9,7 +9,7 @@ from tests.examples.broker.live.live_cluster import PATIENCE, until
 pytestmark = pytest.mark.real_time
 
 # Seconds.
-SESSION = 1.0
+SESSION = 3.0
 
 
 def beat(group: LiveGroup, name: str) -> float:
@@ -65,7 +65,7 @@ def test_a_successor_continues_from_the_committed_offsets(group: LiveGroup) -> N
     group.settle(failing, other)
     lost = failing.partitions
     group.produce(4)
-    until(lambda: all(failing.reads_of(partition) == [0, 1, 2, 3] for partition in lost))
+    group.until_read(failing, offsets=[0, 1, 2, 3])
     failing.commit()
     group.produce(3)
     until(lambda: all(failing.reads_of(partition)[-1] == 6 for partition in lost))

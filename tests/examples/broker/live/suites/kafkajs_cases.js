@@ -29,6 +29,12 @@ async function newTopic(client, options = {}) {
   return topic
 }
 
+// An administrator, a new topic and a producer.
+async function ready(options) {
+  const client = await admin()
+  return { client, topic: await newTopic(client, options), writer: await producer() }
+}
+
 // The messages that a consumer gets, with a way to wait for a number of them.
 class Inbox extends EventEmitter {
   messages = []
@@ -176,9 +182,7 @@ const cases = {
   },
 
   async 'offsets of a topic are found by place and by time'() {
-    const client = await admin()
-    const topic = await newTopic(client, { numPartitions: 1 })
-    const writer = await producer()
+    const { client, topic, writer } = await ready({ numPartitions: 1 })
     await writer.send({ topic, messages: [1000, 2000, 3000].map(time => ({ value: 'x', timestamp: String(time) })) })
     assert.deepEqual(await client.fetchTopicOffsets(topic), [{ partition: 0, offset: '3', high: '3', low: '0' }])
     assert.deepEqual(await client.fetchTopicOffsetsByTimestamp(topic, 1500), [{ partition: 0, offset: '1' }])
@@ -186,10 +190,9 @@ const cases = {
   },
 
   async 'offsets of a group are set, fetched and reset'() {
-    const client = await admin()
-    const topic = await newTopic(client, { numPartitions: 2 })
+    const { client, topic, writer } = await ready({ numPartitions: 2 })
     const groupId = randomUUID()
-    await (await producer()).send({ topic, messages: [{ value: 'x', partition: 0 }, { value: 'y', partition: 0 }] })
+    await writer.send({ topic, messages: [{ value: 'x', partition: 0 }, { value: 'y', partition: 0 }] })
     await client.setOffsets({ groupId, topic, partitions: [{ partition: 0, offset: '1' }] })
     const fetched = async () => {
       const [{ partitions }] = await client.fetchOffsets({ groupId, topics: [topic], resolveOffsets: true })
@@ -204,9 +207,8 @@ const cases = {
   },
 
   async 'records are deleted'() {
-    const client = await admin()
-    const topic = await newTopic(client, { numPartitions: 1 })
-    await (await producer()).send({ topic, messages: values(5) })
+    const { client, topic, writer } = await ready({ numPartitions: 1 })
+    await writer.send({ topic, messages: values(5) })
     // It knows the leaders only after such a call.
     await client.fetchTopicOffsets(topic)
     await client.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '3' }] })
@@ -224,9 +226,7 @@ const cases = {
   // Producers
 
   async 'records are written with each level of acknowledgement'() {
-    const client = await admin()
-    const topic = await newTopic(client, { numPartitions: 1 })
-    const writer = await producer()
+    const { client, topic, writer } = await ready({ numPartitions: 1 })
     const [all] = await writer.send({ topic, acks: -1, messages: values(2) })
     assert.deepEqual([all.errorCode, all.baseOffset, all.partition], [0, '0', 0])
     const [one] = await writer.send({ topic, acks: 1, messages: values(1) })
@@ -324,10 +324,8 @@ const cases = {
   },
 
   async 'a group goes on after what it has committed'() {
-    const client = await admin()
-    const topic = await newTopic(client, { numPartitions: 1 })
+    const { client, topic, writer } = await ready({ numPartitions: 1 })
     const groupId = randomUUID()
-    const writer = await producer()
     await writer.send({ topic, messages: values(4) })
     const first = await subscribed(topic, { groupId }, { autoCommit: false })
     await first.inbox.has(4)
@@ -342,8 +340,8 @@ const cases = {
   },
 
   async 'a consumer seeks'() {
-    const topic = await newTopic(await admin(), { numPartitions: 1 })
-    await (await producer()).send({ topic, messages: values(5) })
+    const { topic, writer } = await ready({ numPartitions: 1 })
+    await writer.send({ topic, messages: values(5) })
     const { reader, inbox } = await subscribed(topic)
     await inbox.has(5)
     reader.seek({ topic, partition: 0, offset: '2' })
@@ -352,8 +350,7 @@ const cases = {
   },
 
   async 'a consumer pauses and resumes'() {
-    const topic = await newTopic(await admin(), { numPartitions: 2 })
-    const writer = await producer()
+    const { topic, writer } = await ready({ numPartitions: 2 })
     const { reader, inbox } = await subscribed(topic)
     reader.pause([{ topic, partitions: [0] }])
     assert.deepEqual(reader.paused(), [{ topic, partitions: [0] }])
@@ -367,10 +364,9 @@ const cases = {
   },
 
   async 'a consumer gets whole batches and commits within them'() {
-    const client = await admin()
-    const topic = await newTopic(client, { numPartitions: 1 })
+    const { client, topic, writer } = await ready({ numPartitions: 1 })
     const groupId = randomUUID()
-    await (await producer()).send({ topic, messages: values(10) })
+    await writer.send({ topic, messages: values(10) })
     const got = []
     await subscribed(topic, { groupId }, {
       eachBatchAutoResolve: false,
@@ -403,8 +399,7 @@ const cases = {
 
   async 'a long poll ends when a record comes'() {
     const maxWaitTimeInMs = 10_000
-    const topic = await newTopic(await admin(), { numPartitions: 1 })
-    const writer = await producer()
+    const { topic, writer } = await ready({ numPartitions: 1 })
     const { inbox } = await subscribed(topic, { maxWaitTimeInMs })
     const sent = Date.now()
     await writer.send({ topic, messages: values(1) })
@@ -413,8 +408,7 @@ const cases = {
   },
 
   async 'a consumer without an offset begins at the end, if it wants to'() {
-    const topic = await newTopic(await admin(), { numPartitions: 1 })
-    const writer = await producer()
+    const { topic, writer } = await ready({ numPartitions: 1 })
     await writer.send({ topic, messages: [{ value: 'old' }] })
     const reader = await consumer({ groupId: randomUUID() })
     const inbox = new Inbox()

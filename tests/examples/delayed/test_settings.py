@@ -1,8 +1,8 @@
-"""The names of the topics."""
+"""The names of the topics, and the levels."""
 
 import pytest
 
-from examples.delayed.topics import LEVELS, Topics, duration
+from examples.delayed.settings import LEVELS, Topics, duration
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""A histogram of waits, in bounded memory."""
+"""What a simulation measures: how long something waits, and how much waits."""
 
 import math
 from dataclasses import dataclass
+from statistics import linear_regression
 from typing import Final
 
 _SHORTEST: Final = 1e-6
@@ -53,3 +54,40 @@ class WaitHistogram:
     def _bucket_of(seconds: float) -> int:
         clamped = min(max(seconds, _SHORTEST), _LONGEST)
         return int(math.log(clamped / _SHORTEST) * _PER_FACTOR_E)
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogStatus:
+    """A number of records that wait, and its trend. ``history`` covers the whole run."""
+
+    latest: float
+    peak: float
+    growth_per_second: float
+    growing: bool
+    history: tuple[float, ...]
+
+
+class Backlog:
+    """The size of work that is not done yet, as it is sampled over a run."""
+
+    def __init__(self) -> None:
+        self._times: list[float] = []
+        self._amounts: list[float] = []
+
+    def sample(self, elapsed: float, amount: float) -> None:
+        self._times.append(elapsed)
+        self._amounts.append(amount)
+
+    def status(self, rate: float) -> BacklogStatus:
+        """Return the status of a backlog of work that comes in at ``rate`` a second.
+
+        It grows when more than 1 % of the work adds to it, and has added more than the work of a tenth of a
+        second. Less is the noise of a short run.
+        """
+        if not self._amounts:
+            return BacklogStatus(0.0, 0.0, 0.0, growing=False, history=())
+        growth = 0.0
+        if len(self._amounts) > 1:
+            growth = linear_regression(self._times, self._amounts).slope
+        growing = growth > 0.01 * rate and growth * self._times[-1] > 0.1 * rate
+        return BacklogStatus(self._amounts[-1], max(self._amounts), growth, growing, tuple(self._amounts))

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from examples import free_ports as module
-from examples.free_ports import free_ports, reserved_ports
+from tests import free_ports as module
+from tests.free_ports import free_ports, reserved_ports
 
 
 def test_all_of_the_ports_can_be_bound() -> None:

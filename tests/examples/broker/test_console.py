@@ -6,7 +6,7 @@ import sys
 import pytest
 from rich.table import Table
 
-from examples.broker.terminal import Terminal
+from examples.broker.console import Terminal
 
 
 def test_a_table_is_not_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

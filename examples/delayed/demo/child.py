@@ -1,8 +1,7 @@
-"""Instances of the service and brokers, as processes."""
+"""Processes that print lines."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -15,8 +14,6 @@ from typing import Final, Self, TypeVar
 import anyio
 from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
-
-from examples.delayed.statistics import Statistics
 
 T = TypeVar("T")
 
@@ -66,9 +63,7 @@ class Child:
 
     async def line(self, start: str) -> str:
         """The first line that begins so. Raises RuntimeError when the process ends without it."""
-        return await self.until(
-            lambda: next((line for line in self.lines if line.startswith(start)), None),
-        )
+        return await self.until(lambda: next((line for line in self.lines if line.startswith(start)), None))
 
     async def until(self, condition: Callable[[], T | None]) -> T:
         """The first true value, at a new line. Raises RuntimeError when the process ends without one."""
@@ -110,34 +105,10 @@ class Child:
         news.set()
 
 
-class Instance(Child):
-    """An instance of the service, which counts what it does."""
-
-    statistics = Statistics()
-
-    def took(self, line: str) -> None:
-        if line.startswith("{"):
-            self.statistics = Statistics(**json.loads(line))
-        else:
-            super().took(line)
-
-
-class Brokers:
-    """Three brokers in a process."""
-
-    def __init__(self, process_id: int, bootstrap: str) -> None:
-        self.process_id = process_id
-        self.bootstrap = bootstrap
-
-    @classmethod
-    @asynccontextmanager
-    async def running(cls, directory: Path) -> AsyncIterator[Self]:
-        """Start the brokers, and stop them when the block ends."""
-        arguments = [
-            *("examples.broker", "--group-initial-rebalance-delay", "0.5"),
-            *("--group-min-session-timeout", "1", "--port", "0"),
-        ]
-        async with Child.running(arguments, directory / "brokers.log") as child:
-            bootstrap = (await child.line("bootstrap.servers=")).partition("=")[2]
-            yield cls(child.process.pid, bootstrap)
-            await child.stop()
+@asynccontextmanager
+async def brokers(log: Path) -> AsyncIterator[str]:
+    """Three brokers in a process, and where clients find them."""
+    options = ("--port", "0", "--group-initial-rebalance-delay", "0.5", "--group-min-session-timeout", "1")
+    async with Child.running(("examples.broker", *options), log) as child:
+        yield (await child.line("bootstrap.servers=")).partition("=")[2]
+        await child.stop()
