@@ -22,6 +22,7 @@ from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
 from examples.event_loop import run
+from examples.text_output import print_anywhere
 from purgatory.observer import Observer
 
 Show = Callable[[Simulation, Console], Coroutine[None, None, None]]
@@ -66,9 +67,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(
                 f"--journal {options.journal}: {error.strerror}; choose a directory that can be made"
             )
+    print_anywhere(sys.stdout, sys.stderr)
     # Standard output has the report. With --json it must have nothing else.
     progress = Console(stderr=options.json)
-    show = None if options.no_display else show_live if progress.is_terminal else print_lines
+    show = (
+        None
+        if options.no_display
+        else show_live
+        if progress.is_terminal and not progress.is_dumb_terminal
+        else print_lines
+    )
     try:
         report = run(lambda: _simulate(workload, show, progress, options.journal))
     except KeyboardInterrupt:
