@@ -47,9 +47,10 @@ async def polls_of_a_service_that_stops(service: ServiceProcess, workers: int) -
 
 
 def test_a_port_that_is_in_use_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SystemExit) as ended:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        main(["--port", str(port)])
+        with pytest.raises(SystemExit) as ended:
+            main(["--port", str(port)])
     assert ended.value.code == 2
     assert capsys.readouterr().err.endswith(f"error: port {port} is in use; choose another --port\n")
 

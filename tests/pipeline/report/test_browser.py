@@ -12,10 +12,13 @@ import pytest
 import vl_convert
 from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
+from purgatory._figures.outcomes import OUTCOME_COLOURS
 from purgatory.pipeline.report.chart import COLOURS
 from purgatory.pipeline.report.page import page
 from tests.browser import browser as browser
 from tests.pipeline.report.sample_findings import HOSTILE, everything, findings, minute, summary
+
+DRAWN: Final = {*COLOURS, *OUTCOME_COLOURS.values()}
 
 # The colours of each chart's pixels. Reads a copy, because the browser warns of reading a visible canvas.
 _COLOURS: Final = """
@@ -103,7 +106,7 @@ def test_every_chart_is_drawn(shown: Shown) -> None:
 
     assert len(charts) == 14
     # Axes and labels have other colours than legend_entries.
-    assert [name for name, colours in charts.items() if not colours & set(COLOURS)] == []
+    assert [name for name, colours in charts.items() if not colours & DRAWN] == []
     # Two kinds have a curve: the first and the third of three.
     assert charts["survival"] & set(COLOURS) == {COLOURS[0], COLOURS[2]}
 
@@ -149,7 +152,7 @@ def tooltips(page: Page, chart: str) -> list[str]:
     """The tooltips of a chart, where it has the colours of a series."""
     canvas = page.locator(f"#{chart} canvas")
     found = []
-    for x, y in page.evaluate(_PLACES, [chart, list(COLOURS)]):
+    for x, y in page.evaluate(_PLACES, [chart, list(DRAWN)]):
         canvas.hover(position={"x": x, "y": y})
         tooltip = page.locator("#vg-tooltip-element.visible")
         if tooltip.count():
@@ -197,7 +200,7 @@ def test_a_page_with_one_minute_and_missing_tables_is_drawn(browser: Browser, tm
         shown = Shown(tab)
         shown.open(path)
 
-        assert all(colours & set(COLOURS) for colours in shown.colours().values())
+        assert all(colours & DRAWN for colours in shown.colours().values())
         assert "purgatory-pipeline advise" in tab.inner_text("#waits")
         assert (shown.requests, shown.messages) == ([], [])
 

@@ -19,6 +19,7 @@ from purgatory._figures.messages import MESSAGE_FIGURES
 from purgatory._figures.relay import RELAY_FIGURES
 from purgatory.observer import OUTCOMES
 from tests.operations import Gate, raising
+from tests.shown import DURATIONS
 from tests.web.dashboard.host import Host
 
 pytestmark = pytest.mark.real_time
@@ -766,6 +767,12 @@ LEFT_OF = """(text) => {
         return range.getBoundingClientRect().left;
     }
 }"""
+
+
+def test_durations_are_written_as_in_the_report(open_page: Callable[..., Page]) -> None:
+    write = "async (seconds) => (await import('./elements.js')).duration(seconds)"
+    page = open_page()
+    assert {each: page.evaluate(write, each / 1e6) for each in DURATIONS} == DURATIONS
 
 
 def test_hebrew_in_a_key_leaves_the_order_of_what_is_around_it(browser: Browser, host: Host) -> None:

@@ -87,19 +87,20 @@ export function code(text) {
   return made;
 }
 
+// A duration in words: 310 µs, 4.75 s, 2 min 58 s, 3 h 5 min, 4 days. The report writes durations in the same way.
 export function duration(seconds) {
   if (seconds < 0) return `-${duration(-seconds)}`;
-  for (const [unit, size] of [["µs", 1e-6], ["ms", 1e-3], ["s", 1]]) {
-    const amount = seconds / size;
-    // These limits prevent "1000 ms" where the rounded value is 1 s.
-    if (amount < 999.5 && (unit !== "s" || amount < 99.95)) {
-      return `${amount.toFixed(amount < 9.995 && amount !== 0 ? 2 : amount < 99.95 && amount !== 0 ? 1 : 0)} ${unit}`;
-    }
+  const whole = Math.round(seconds);
+  if (whole >= 120) {
+    const minutes = Math.round(seconds / 60);
+    if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+    if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+    return `${number.format(Math.round(seconds / 86400))} days`;
   }
-  const minutes = Math.round(seconds / 60);
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
-  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-  return `${number.format(Math.round(seconds / 86400))} days`;
+  // The limit prevents "1000 ms" where the rounded value is 1 s.
+  const [unit, size] = [["µs", 1e-6], ["ms", 1e-3], ["s", 1]].find(([, each]) => seconds / each < 999.5);
+  const amount = seconds / size;
+  return `${amount.toFixed(unit === "µs" || amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2)} ${unit}`;
 }
 
 // A duration without zeros at its end, for widths and bounds: "4 ms", not "4.00 ms".
