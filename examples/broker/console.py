@@ -57,7 +57,7 @@ SECONDS: Final = Parameter("SECONDS", float, "a number of seconds")
 class Command:
     """What a command runs with the cluster and its parameters, and its line in the help."""
 
-    run: Callable[..., Awaitable[Outcome]]
+    run: Callable[..., Outcome | Awaitable[None]]
     meaning: str
     parameters: tuple[Parameter, ...] = ()
 
@@ -109,7 +109,11 @@ class Console:
             except ValueError:
                 return f"{argument!r} is not {parameter.what}; usage: {_usage(name, command)}"
         try:
-            return await command.run(self._cluster, *values) or "done"
+            outcome = command.run(self._cluster, *values)
+            if isinstance(outcome, Awaitable):
+                await outcome
+                return "done"
+            return outcome or "done"
         except ValueError as error:
             return str(error)
 
@@ -118,14 +122,7 @@ def _usage(name: str, command: Command) -> str:
     return " ".join([name, *(parameter.name for parameter in command.parameters)])
 
 
-def _synchronous(fault: Callable[..., None]) -> Callable[..., Awaitable[Outcome]]:
-    async def run(cluster: Cluster, *arguments: float) -> None:
-        fault(cluster, *arguments)
-
-    return run
-
-
-async def _help(_cluster: Cluster) -> Outcome:
+def _help(_cluster: Cluster) -> Outcome:
     table = Table("command", "meaning", box=None)
     for name, command in COMMANDS.items():
         table.add_row(_usage(name, command), command.meaning)
@@ -133,7 +130,7 @@ async def _help(_cluster: Cluster) -> Outcome:
     return table
 
 
-async def _brokers(cluster: Cluster) -> Outcome:
+def _brokers(cluster: Cluster) -> Outcome:
     image = cluster.controller.image
     table = Table("broker", "address", "state", "leads", "in sync", "fetches from")
     for broker_id in cluster.broker_ids:
@@ -151,7 +148,7 @@ async def _brokers(cluster: Cluster) -> Outcome:
     return table
 
 
-async def _topics(cluster: Cluster) -> Outcome:
+def _topics(cluster: Cluster) -> Outcome:
     table = Table("partition", "leader", "epoch", "in sync", "replicas")
     for topic_partition, state in cluster.controller.image.partitions():
         table.add_row(
@@ -164,7 +161,7 @@ async def _topics(cluster: Cluster) -> Outcome:
     return table
 
 
-async def _purgatories(cluster: Cluster) -> Outcome:
+def _purgatories(cluster: Cluster) -> Outcome:
     table = Table("broker", "purgatory")
     for heading in ("pending", "keys", "completed", "expired", "cancelled", "failed", "wake-ups"):
         table.add_column(heading, justify="right")
@@ -183,7 +180,7 @@ async def _purgatories(cluster: Cluster) -> Outcome:
     return table
 
 
-async def _elect(cluster: Cluster) -> Outcome:
+def _elect(cluster: Cluster) -> Outcome:
     outcomes = cluster.controller.elect_leaders(ElectionType.PREFERRED, None)
     elected = sum(isinstance(outcome, PartitionState) for outcome in outcomes.values())
     return f"partitions that have their preferred leader again: {elected}"
@@ -196,22 +193,16 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "kill": Command(Cluster.kill, "end a broker as SIGKILL does; its logs stay", (BROKER,)),
     "stop": Command(Cluster.stop, "stop a broker cleanly", (BROKER,)),
     "start": Command(Cluster.start, "start a broker that was killed or stopped", (BROKER,)),
-    "pause": Command(_synchronous(Cluster.pause), "let a broker hang, as SIGSTOP does", (BROKER,)),
-    "cut-off": Command(
-        _synchronous(Cluster.cut_off), "break a broker's connections, and each new one", (BROKER,)
-    ),
-    "slow-down": Command(
-        _synchronous(Cluster.slow_down), "let each request to a broker wait", (BROKER, SECONDS)
-    ),
-    "resume": Command(_synchronous(Cluster.resume), "end the faults of a running broker", (BROKER,)),
+    "pause": Command(Cluster.pause, "let a broker hang, as SIGSTOP does", (BROKER,)),
+    "cut-off": Command(Cluster.cut_off, "break a broker's connections, and each new one", (BROKER,)),
+    "slow-down": Command(Cluster.slow_down, "let each request to a broker wait", (BROKER, SECONDS)),
+    "resume": Command(Cluster.resume, "end the faults of a running broker", (BROKER,)),
     "pause-follower": Command(
-        _synchronous(Cluster.pause_follower),
+        Cluster.pause_follower,
         "stop the replication to a broker, which serves on",
         (BROKER,),
     ),
-    "resume-follower": Command(
-        _synchronous(Cluster.resume_follower), "start the replication to a broker again", (BROKER,)
-    ),
+    "resume-follower": Command(Cluster.resume_follower, "start the replication to a broker again", (BROKER,)),
     "elect": Command(_elect, "elect the preferred leader of every partition where it is in sync"),
     "help": Command(_help, "print this list"),
 }

@@ -24,7 +24,7 @@ from examples.broker.topic_partition import TopicPartition
 from examples.broker.waits.delete_records import Deleted, PartitionDeleted
 from examples.broker.waits.produce import PartitionProduced, Produced
 
-NO_ID, NO_EPOCH = -1, -1
+NO_PRODUCER_ID, NO_PRODUCER_EPOCH = -1, -1
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
@@ -42,11 +42,11 @@ async def init_producer_id(
     try:
         if request.transactional_id is not None:
             raise refused_transactions(context, request.transactional_id)
-        if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH):
+        if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
             raise ApiError(ErrorCode.invalid_request, "a producer epoch belongs to a producer id")
         return _initialized(ErrorCode.none, controller.next_producer_id(), 0)
     except ApiError as error:
-        return _initialized(error.code, NO_ID, NO_EPOCH)
+        return _initialized(error.code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 async def produce(

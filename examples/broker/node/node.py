@@ -21,6 +21,7 @@ from examples.broker.node.routes import routes
 from examples.broker.protocol.connection import ConnectionLimits
 from examples.broker.protocol.gate import Gate
 from examples.broker.protocol.server import Server
+from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
@@ -94,11 +95,13 @@ class Node:
         async with anyio.create_task_group() as connections:
             async with (
                 ReplicaManager.running(
-                    self.broker_id,
-                    disk=self._disk,
-                    alter_partition=partial(self._controller.alter_partition, self.broker_id),
-                    is_alive=self._is_alive,
-                    replica_lag_time_max=config.replica_lag_time_max,
+                    HostedPartitions(
+                        self.broker_id,
+                        disk=self._disk,
+                        alter_partition=partial(self._controller.alter_partition, self.broker_id),
+                        is_alive=self._is_alive,
+                        replica_lag_time_max=config.replica_lag_time_max,
+                    )
                 ) as self.replicas,
                 GroupCoordinator.running(
                     self.broker_id,

@@ -99,10 +99,9 @@ class ReplicatedGroupLog:
         """Write the committed records in use again, and delete what is before them. Return whether it did."""
         topic_partition = TopicPartition(OFFSETS_TOPIC, index)
         leader_epoch, log = partition.leader_epoch, partition.log
-        committed = partition.high_watermark
+        start = end = partition.high_watermark
         latest: dict[bytes, bytes] = {}
-        await run_in_slices(keep_latest(_records(log, log.log_start_offset, committed), latest))
-        start = end = committed
+        await run_in_slices(keep_latest(_records(log, log.log_start_offset, end), latest))
         replaced: set[bytes] = set()
 
         def goes_on() -> bool:

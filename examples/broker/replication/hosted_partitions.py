@@ -11,13 +11,7 @@ from examples.broker.replication.followers import (
     accept_any_isr,
 )
 from examples.broker.replication.partition import Partition
-from examples.broker.replication.requests import (
-    Fetched,
-    Fetches,
-    FetchParams,
-    PartitionFetch,
-    PartitionFetched,
-)
+from examples.broker.replication.requests import Fetched, Fetches, FetchParams, PartitionFetched
 from examples.broker.storage.leader_epochs import NO_EPOCH
 from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
@@ -136,7 +130,15 @@ class HostedPartitions:
         response: Fetched = {}
         bytes_left, min_one_batch = params.max_bytes, True
         for topic_partition, wanted in request.items():
-            fetched = self._read_partition(params, topic_partition, wanted, bytes_left, min_one_batch)
+            try:
+                fetched = self.leader(topic_partition, wanted.current_leader_epoch).read(
+                    wanted,
+                    min(wanted.max_bytes, bytes_left),
+                    from_follower=params.from_follower,
+                    min_one_batch=min_one_batch,
+                )
+            except ApiError as error:
+                fetched = PartitionFetched(error.code)
             if fetched.batches:
                 bytes_left = max(0, bytes_left - fetched.size_in_bytes)
                 min_one_batch = False
@@ -165,21 +167,3 @@ class HostedPartitions:
         partition = self._partitions.pop(topic_partition, None)
         if partition is not None:
             self.changing(partition)
-
-    def _read_partition(
-        self,
-        params: FetchParams,
-        topic_partition: TopicPartition,
-        wanted: PartitionFetch,
-        bytes_left: int,
-        min_one_batch: bool,
-    ) -> PartitionFetched:
-        try:
-            return self.leader(topic_partition, wanted.current_leader_epoch).read(
-                wanted,
-                min(wanted.max_bytes, bytes_left),
-                from_follower=params.from_follower,
-                min_one_batch=min_one_batch,
-            )
-        except ApiError as error:
-            return PartitionFetched(error.code)

@@ -1,7 +1,7 @@
 """A partition on a broker that has a replica of it, and what that broker does as its leader or follower."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from examples.broker.errors import ApiError, ErrorCode
@@ -25,15 +25,6 @@ from examples.broker.storage.replica import Replica
 from examples.broker.topic_partition import TopicPartition
 
 NOT_ASSIGNED: Final = PartitionState((), (), NO_LEADER, leader_epoch=-1, partition_epoch=-1)
-
-
-@dataclass(frozen=True, slots=True)
-class LogAppendInfo:
-    """The first offset of an appended batch, the offset after it, and whether the high watermark moved."""
-
-    first_offset: int
-    next_offset: int
-    high_watermark_increased: bool
 
 
 class Partition:
@@ -226,8 +217,8 @@ class Partition:
 
     # Leading
 
-    def append_as_leader(self, batch: RecordBatch, now: float, *, acks_all: bool) -> LogAppendInfo:
-        """Append a batch to the leader's log.
+    def append_as_leader(self, batch: RecordBatch, *, acks_all: bool) -> int:
+        """Append a batch to the leader's log, and return its first offset. The high watermark does not move.
 
         Raises ApiError, with nothing appended: NOT_ENOUGH_REPLICAS with acks=all and fewer in-sync replicas
         than ``min_insync_replicas``, MESSAGE_TOO_LARGE, or an error of ``ProducerState.check``.
@@ -243,10 +234,7 @@ class Partition:
                 f"{batch.size_in_bytes} bytes, but max.message.bytes is {self._config.max_message_bytes}",
             )
         self._changing(self)
-        first_offset = self.log.append_as_leader(batch, self.leader_epoch)
-        return LogAppendInfo(
-            first_offset, first_offset + batch.record_count, self.maybe_increment_high_watermark(now)
-        )
+        return self.log.append_as_leader(batch, self.leader_epoch)
 
     def update_follower_fetch_state(
         self, replica_id: int, fetch_offset: int, now: float, log_start_offset: int = -1

@@ -1,14 +1,13 @@
 """Appends, fetches and deletions on one broker, and the three purgatories in which they wait."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Self
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage
-from examples.broker.replication.followers import REPLICA_LAG_TIME_MAX, AlterPartition, accept_any_isr
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_fetcher import LogOffsets
 from examples.broker.replication.requests import (
@@ -24,7 +23,6 @@ from examples.broker.replication.requests import (
     ProduceParams,
 )
 from examples.broker.storage.record_batch import NO_TIMESTAMP, wall_time_ms
-from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
 from examples.broker.waits.delete_records import (
     DelayedDeleteRecords,
@@ -73,26 +71,12 @@ class ReplicaManager:
     @classmethod
     @asynccontextmanager
     async def running(
-        cls,
-        broker_id: int,
-        *,
-        disk: Disk | None = None,
-        replica_lag_time_max: float = REPLICA_LAG_TIME_MAX,
-        alter_partition: AlterPartition = accept_any_isr,
-        is_alive: Callable[[int], bool] = lambda broker_id: True,
-        observers: Collection[Observer] = (),
+        cls, partitions: HostedPartitions, *, observers: Collection[Observer] = ()
     ) -> AsyncIterator[Self]:
         """Open the purgatories "produce", "fetch" and "delete records", and close them when the block ends.
 
         The ``observers`` observe all three.
         """
-        partitions = HostedPartitions(
-            broker_id,
-            disk=disk,
-            replica_lag_time_max=replica_lag_time_max,
-            alter_partition=alter_partition,
-            is_alive=is_alive,
-        )
         async with (
             Purgatory("produce", observers=observers) as produce,
             Purgatory("fetch", observers=observers) as fetch,
@@ -141,15 +125,13 @@ class ReplicaManager:
                 if partition.has_log_append_time:
                     append_time = wall_time_ms()
                     batch = batch.appended_at(append_time)
-                info = partition.append_as_leader(batch, now, acks_all=acks_all)
+                first_offset = partition.append_as_leader(batch, acks_all=acks_all)
             except ApiError as error:
                 refused[topic_partition] = PartitionProduced(error.code)
                 continue
-            start = partition.log.log_start_offset
-            appended.append(
-                PendingAcks(topic_partition, info.next_offset, info.first_offset, start, append_time)
-            )
-            if info.high_watermark_increased:
+            end, start = first_offset + batch.record_count, partition.log.log_start_offset
+            appended.append(PendingAcks(topic_partition, end, first_offset, start, append_time))
+            if partition.maybe_increment_high_watermark(now):
                 moved.append(topic_partition)
         if not (acks_all and appended):
             self._check_appended(appended, moved)

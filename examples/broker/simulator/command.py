@@ -2,11 +2,9 @@
 
 import argparse
 import importlib.util
-import json
 import sys
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +12,7 @@ import anyio
 from rich.console import Console
 
 from examples.arguments import number, whole
+from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.simulator.display import print_lines, show_live
@@ -31,6 +30,16 @@ WRONG_DELIVERY: Final = 1
 INTERRUPTED: Final = 130
 
 _ACKS: Final = {"0": NO_ACKS, "1": LEADER_ACK, "all": ALL_ACKS}
+_NUMBERS: Final = {
+    "batch": "records per batch",
+    "record_size": "bytes per record",
+    "producers": "number of producers, which share the rate",
+    "consumers": "number of consumers, which share the partitions",
+    "partitions": "number of partitions",
+    "replicas": "replicas of each partition, including the leader's",
+    "segment_bytes": "bytes at which a log rolls to a new segment",
+    "min_bytes": "bytes that a consumer's fetch waits for",
+}
 _DESCRIPTION: Final = """\
 Run a broker under load in one process, with followers, producers and consumers.
 Show how long produces and fetches wait, and check that every acknowledged record
@@ -45,8 +54,8 @@ examples:
       large fetches: consumers wait for 100 kB or 50 ms
   %(prog)s --journal build/journal
       record every produce and fetch in Parquet files
-  %(prog)s --json --no-display | jq .under_load.produce.waits.p99
-      output for scripts; the exit status is 1 if a record was lost, repeated or reordered
+  %(prog)s --no-display
+      the report alone; the exit status is 1 if a record was lost, repeated or reordered
 """
 
 
@@ -68,27 +77,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"--journal {options.journal}: {error.strerror}; choose a directory that can be made"
             )
     print_anywhere(sys.stdout, sys.stderr)
-    # Standard output has the report. With --json it must have nothing else.
-    progress = Console(stderr=options.json)
-    show = (
-        None
-        if options.no_display
-        else show_live
-        if progress.is_terminal and not progress.is_dumb_terminal
-        else print_lines
-    )
+    console = Console()
+    live = console.is_terminal and not console.is_dumb_terminal
+    show = None if options.no_display else show_live if live else print_lines
     try:
-        report = run(lambda: _simulate(workload, show, progress, options.journal))
+        report = run(lambda: _simulate(workload, show, console, options.journal))
     except KeyboardInterrupt:
         print("interrupted: the delivery was not verified", file=sys.stderr)
         return INTERRUPTED
-    if options.json:
-        print(json.dumps(report.as_json(), indent=2))
-    else:
-        output = Console()
-        output.print(summary_panel(report, output.width))
+    console.print(summary_panel(report, console.width))
     if options.journal is not None:
-        progress.print(f"The journal of this run is in {options.journal}", soft_wrap=True, highlight=False)
+        console.print(f"The journal of this run is in {options.journal}", soft_wrap=True, highlight=False)
     if report.failure is not None:
         print(f"delivery is wrong: {report.failure}", file=sys.stderr)
         return WRONG_DELIVERY
@@ -103,7 +102,7 @@ async def _simulate(
 ) -> Report:
     async with (
         _journal_in(journal) as observers,
-        ReplicaManager.running(LEADER_ID, observers=observers) as broker,
+        ReplicaManager.running(HostedPartitions(LEADER_ID), observers=observers) as broker,
     ):
         simulation = Simulation(workload, broker)
         async with _shown(simulation, show, console):
@@ -140,62 +139,23 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     default = Workload()
-    load = parser.add_argument_group("load")
+    load = parser.add_argument_group("load, cluster and waiting")
     number(
-        load.add_argument,
-        "--rate",
-        default.rate,
-        "records per second, of all producers together",
-        above=0,
-    )
-    whole(load.add_argument, "--batch", default.batch, "records per batch")
-    whole(load.add_argument, "--record-size", default.record_size, "bytes per record")
-    whole(load.add_argument, "--producers", default.producers, "number of producers, which share the rate")
-    whole(
-        load.add_argument, "--consumers", default.consumers, "number of consumers, which share the partitions"
+        load.add_argument, "--rate", default.rate, "records per second, of all producers together", above=0
     )
     number(load.add_argument, "--duration", default.duration, "seconds for which producers send", above=0)
-    whole(
-        load.add_argument,
-        "--seed",
-        default.seed,
-        "seed of the order in which batches go to the partitions",
-        least=0,
-    )
-    cluster = parser.add_argument_group("cluster")
-    whole(cluster.add_argument, "--partitions", default.partitions, "number of partitions")
-    whole(
-        cluster.add_argument,
-        "--replicas",
-        default.replicas,
-        "replicas of each partition, including the leader's",
-    )
-    whole(
-        cluster.add_argument,
-        "--segment-bytes",
-        default.segment_bytes,
-        "bytes at which a log rolls to a new segment",
-    )
-    waiting = parser.add_argument_group("waiting")
-    waiting.add_argument(
+    for name, what in _NUMBERS.items():
+        whole(load.add_argument, f"--{name.replace('_', '-')}", getattr(default, name), what)
+    wait = "longest time in seconds that a consumer's fetch waits for them"
+    number(load.add_argument, "--max-wait", default.max_wait, wait, least=0)
+    load.add_argument(
         "--acks",
         choices=list(_ACKS),
         default="all",
         help="acknowledgements that a produce waits for: none (0), the leader's (1), or those of all in-sync "
         "replicas (all) (default: all)",
     )
-    whole(waiting.add_argument, "--min-bytes", default.min_bytes, "bytes that a consumer's fetch waits for")
-    number(
-        waiting.add_argument,
-        "--max-wait",
-        default.max_wait,
-        "longest time in seconds that a consumer's fetch waits for them",
-        least=0,
-    )
     output = parser.add_argument_group("running and output")
-    output.add_argument(
-        "--json", action="store_true", help="print the report as JSON; progress goes to stderr"
-    )
     output.add_argument(
         "--journal", type=Path, metavar="DIR", help="record every operation in DIR, see docs/journal.md"
     )
@@ -204,5 +164,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _workload(options: argparse.Namespace) -> Workload:
-    given = {field.name: getattr(options, field.name) for field in fields(Workload)}
-    return Workload(**given | {"acks": _ACKS[options.acks]})
+    given = {name: getattr(options, name) for name in ("rate", "duration", "max_wait", *_NUMBERS)}
+    return Workload(acks=_ACKS[options.acks], **given)

@@ -3,17 +3,15 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import anyio
 
 from examples.broker.errors import ErrorCode
-from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import ProduceParams
-from examples.broker.simulator.delivery import BatchIdentity, DeliveryCheck
-from examples.broker.simulator.measures import WaitHistogram
-from examples.broker.simulator.workload import Workload
+from examples.broker.simulator.delivery import BatchIdentity
+from examples.broker.simulator.workload import Run
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 
@@ -33,25 +31,14 @@ class Producer:
     """
 
     def __init__(
-        self,
-        producer_id: int,
-        workload: Workload,
-        params: ProduceParams,
-        topic_partitions: Sequence[TopicPartition],
-        broker: ReplicaManager,
-        delivery: DeliveryCheck,
-        waits: WaitHistogram,
-        clock: Callable[[], float],
+        self, producer_id: int, run: Run, params: ProduceParams, topic_partitions: Sequence[TopicPartition]
     ) -> None:
         self.acknowledged = 0
         self.errors: Counter[ErrorCode] = Counter()
         self._producer_id = producer_id
-        self._workload = workload
+        self._run = run
+        self._workload = workload = run.workload
         self._params = params
-        self._broker = broker
-        self._delivery = delivery
-        self._waits = waits
-        self._clock = clock
         self._interval = workload.batch * workload.producers / workload.rate
         # The producers send at different times, so that their batches are not all due at once.
         self._phase = self._interval * (producer_id + 1) / workload.producers
@@ -71,7 +58,7 @@ class Producer:
         """Send for the workload's duration, then wait for the pending answers."""
         async with anyio.create_task_group() as requests:
             while self._sent_batches < self._due_batches(math.inf):
-                elapsed = self._clock() - start
+                elapsed = self._run.clock() - start
                 if self._sent_batches == self._due_batches(elapsed):
                     await anyio.sleep(self._due_at(self._sent_batches) - elapsed)
                     continue
@@ -84,7 +71,7 @@ class Producer:
     def _next_request(self, start: float) -> dict[TopicPartition, BatchIdentity]:
         """Return the batches that are due, up to the first one for a partition that has one already."""
         request: dict[TopicPartition, BatchIdentity] = {}
-        due = self._due_batches(self._clock() - start)
+        due = self._due_batches(self._run.clock() - start)
         while self._sent_batches < due and self._next_partition not in request:
             topic_partition = self._next_partition
             batch = BatchIdentity(
@@ -105,18 +92,18 @@ class Producer:
             encoded[topic_partition] = RecordBatch(
                 batch.record_count, batch.encode(self._workload.batch_bytes)
             )
-            self._delivery.sent(topic_partition, batch)
-        began = self._clock()
-        response = await self._broker.append(self._params, encoded)
-        self._waits.record(self._clock() - began)
+            self._run.delivery.sent(topic_partition, batch)
+        began = self._run.clock()
+        response = await self._run.broker.append(self._params, encoded)
+        self._run.produce_waits.record(self._run.clock() - began)
         self._in_flight.release()
         for topic_partition, produced in response.items():
             batch = request[topic_partition]
             if produced.error is ErrorCode.none:
-                self._delivery.acknowledged(topic_partition, batch, produced.base_offset)
+                self._run.delivery.acknowledged(topic_partition, batch, produced.base_offset)
                 self.acknowledged += batch.record_count
             else:
-                self._delivery.failed(topic_partition, batch)
+                self._run.delivery.failed(topic_partition, batch)
                 self.errors[produced.error] += 1
 
     def _due_batches(self, elapsed: float) -> int:

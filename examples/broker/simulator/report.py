@@ -1,6 +1,6 @@
 """The status of a simulation at one moment, and the report at its end."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from examples.broker.simulator.measures import BacklogStatus, WaitSummary
 from examples.broker.simulator.workload import Workload
@@ -68,27 +68,3 @@ class Report:
     @property
     def keeps_up(self) -> bool:
         return not (self.under_load.backlog.growing or self.under_load.lag.growing)
-
-    @property
-    def acknowledged_per_second(self) -> float:
-        return self.under_load.acknowledged / self.under_load.elapsed
-
-    @property
-    def consumed_per_second(self) -> float:
-        return self.under_load.consumed / self.under_load.elapsed
-
-    def as_json(self) -> dict[str, object]:
-        """Return plain values for ``json.dumps``, in seconds, records and bytes."""
-        return {
-            "verified": self.failure is None,
-            "failure": self.failure,
-            "keeps_up": self.keeps_up,
-            "acknowledged_per_second": self.acknowledged_per_second,
-            "consumed_per_second": self.consumed_per_second,
-            "batches_verified": self.batches_verified,
-            "loop": self.loop,
-            "compiled": self.compiled,
-            "workload": asdict(self.workload),
-            "under_load": asdict(self.under_load),
-            "drained": asdict(self.drained),
-        }

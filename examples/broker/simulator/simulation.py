@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import Final
 from uuid import UUID
 
@@ -16,11 +17,11 @@ from examples.broker.replication.replica_fetcher import Leader, ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import ProduceParams
 from examples.broker.simulator.consumer import Consumer
-from examples.broker.simulator.delivery import DeliveryCheck, DeliveryError
+from examples.broker.simulator.delivery import DeliveryError
 from examples.broker.simulator.measures import Backlog, WaitHistogram
 from examples.broker.simulator.producer import Producer
 from examples.broker.simulator.report import PartitionStatus, PurgatoryStatus, Report, Status
-from examples.broker.simulator.workload import Workload
+from examples.broker.simulator.workload import Run, Workload
 from examples.first_error import first_error
 from purgatory import COMPILED, Purgatory
 
@@ -49,11 +50,8 @@ class Simulation:
         produce_timeouts: Sequence[float] = (ProduceParams().timeout,),
     ) -> None:
         self.workload = workload
-        self._broker = broker
-        self._clock = clock
+        self._run = run = Run(workload, broker, clock)
         self._started = clock()
-        self._delivery = DeliveryCheck()
-        self._produce_waits, self._fetch_waits, self._end_to_end_waits = (WaitHistogram() for _ in range(3))
         self._backlog, self._lag = Backlog(), Backlog()
         image = _image(workload)
         keys = [topic_partition for topic_partition, _ in image.partitions()]
@@ -68,29 +66,11 @@ class Simulation:
             reached = broker if leader is None else leader(replica_id)
             self._followers.append(ReplicaFetcher(reached, replicas, keys))
         self._producers = [
-            Producer(
-                index,
-                workload,
-                ProduceParams(workload.acks, produce_timeouts[index % len(produce_timeouts)]),
-                keys,
-                broker,
-                self._delivery,
-                self._produce_waits,
-                clock,
-            )
-            for index in range(workload.producers)
+            Producer(index, run, ProduceParams(workload.acks, timeout), keys)
+            for index, timeout in zip(range(workload.producers), cycle(produce_timeouts), strict=False)
         ]
         self._consumers = [
-            Consumer(
-                workload,
-                keys[index :: workload.consumers],
-                broker,
-                self._delivery,
-                self._fetch_waits,
-                self._end_to_end_waits,
-                clock,
-            )
-            for index in range(workload.consumers)
+            Consumer(run, keys[index :: workload.consumers]) for index in range(workload.consumers)
         ]
         self._positions = {
             entry: consumer.positions for consumer in self._consumers for entry in consumer.positions
@@ -101,7 +81,7 @@ class Simulation:
 
         A wrong delivery is in the report. Other errors are raised.
         """
-        self._started = self._clock()
+        self._started = self._run.clock()
         under_load: Status | None = None
         failure: str | None = None
         try:
@@ -118,7 +98,7 @@ class Simulation:
                 under_load = self.status()
                 await self._drain()
                 background.cancel_scope.cancel()
-            self._delivery.check_complete()
+            self._run.delivery.check_complete()
         except* DeliveryError as failures:
             failure = str(first_error(failures))
         drained = self.status()
@@ -128,12 +108,12 @@ class Simulation:
             compiled=COMPILED,
             under_load=under_load or drained,
             drained=drained,
-            batches_verified=self._delivery.batches_consumed,
+            batches_verified=self._run.delivery.batches_consumed,
             failure=failure,
         )
 
     def status(self) -> Status:
-        elapsed = self._clock() - self._started
+        elapsed = self._run.clock() - self._started
         errors: Counter[ErrorCode] = sum((producer.errors for producer in self._producers), Counter())
         return Status(
             elapsed=elapsed,
@@ -141,9 +121,9 @@ class Simulation:
             acknowledged=self._acknowledged(),
             consumed=self._consumed(),
             errors={code.name.upper(): count for code, count in errors.items()},
-            produce=_purgatory_status(self._broker.produce_purgatory, self._produce_waits),
-            fetch=_purgatory_status(self._broker.fetch_purgatory, self._fetch_waits),
-            end_to_end=self._end_to_end_waits.summary(),
+            produce=_purgatory_status(self._run.broker.produce_purgatory, self._run.produce_waits),
+            fetch=_purgatory_status(self._run.broker.fetch_purgatory, self._run.fetch_waits),
+            end_to_end=self._run.end_to_end_waits.summary(),
             partitions=tuple(
                 PartitionStatus(
                     topic_partition=topic_partition,
@@ -176,7 +156,7 @@ class Simulation:
 
     async def _sample(self) -> None:
         while True:
-            elapsed = self._clock() - self._started
+            elapsed = self._run.clock() - self._started
             appended = sum(partition.log.log_end_offset for partition in self._partitions.values())
             self._backlog.sample(elapsed, self._offered(elapsed) - self._acknowledged())
             self._lag.sample(elapsed, appended - self._consumed())
@@ -192,8 +172,8 @@ class Simulation:
 
     async def _watch_isr(self) -> None:
         while True:
-            await anyio.sleep(self._broker.partitions.replica_lag_time_max / 2)
-            self._broker.maybe_shrink_isr()
+            await anyio.sleep(self._run.broker.partitions.replica_lag_time_max / 2)
+            self._run.broker.maybe_shrink_isr()
 
     def _offered(self, elapsed: float) -> int:
         return sum(producer.offered(elapsed) for producer in self._producers)

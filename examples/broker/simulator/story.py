@@ -21,6 +21,7 @@ from typing import Final
 import anyio
 
 from examples.broker.replication.follower_request import FollowerRequest
+from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_fetcher import Leader, LogOffsets
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import Fetched, FetchParams
@@ -98,7 +99,7 @@ async def tell(workload: Workload, directory: Path) -> Report:
     loop = asyncio.get_running_loop()
     async with (
         JournalWriter(directory) as journal,
-        ReplicaManager.running(LEADER_ID, observers=[journal]) as broker,
+        ReplicaManager.running(HostedPartitions(LEADER_ID), observers=[journal]) as broker,
     ):
         began = loop.time()
 

@@ -1,9 +1,12 @@
-"""The workload of a simulation."""
+"""The workload of a simulation, and what its producers and consumers share."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import ALL_ACKS
-from examples.broker.simulator.delivery import HEADER_BYTES
+from examples.broker.simulator.delivery import HEADER_BYTES, DeliveryCheck
+from examples.broker.simulator.measures import WaitHistogram
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +50,16 @@ class Workload:
     @property
     def batch_bytes(self) -> int:
         return self.batch * self.record_size
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a workload on a broker: its clock, the check of the delivery, and the waits."""
+
+    workload: Workload
+    broker: ReplicaManager
+    clock: Callable[[], float]
+    delivery: DeliveryCheck = field(default_factory=DeliveryCheck)
+    produce_waits: WaitHistogram = field(default_factory=WaitHistogram)
+    fetch_waits: WaitHistogram = field(default_factory=WaitHistogram)
+    end_to_end_waits: WaitHistogram = field(default_factory=WaitHistogram)

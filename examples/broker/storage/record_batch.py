@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 # Timestamps are in milliseconds since the epoch.
@@ -73,25 +73,12 @@ class RecordBatch:
 
     def at(self, base_offset: int, leader_epoch: int) -> Self:
         """Return the batch with the offset and the leader epoch that a leader assigns to it."""
-        return type(self)(
-            self.record_count,
-            self.data_at(base_offset, leader_epoch),
-            base_offset,
-            leader_epoch,
-            self.producer,
-            self.max_timestamp,
-        )
+        data = self.data_at(base_offset, leader_epoch)
+        return replace(self, data=data, base_offset=base_offset, leader_epoch=leader_epoch)
 
     def appended_at(self, wall_time: int) -> Self:
         """Return the batch with the time of its append, in milliseconds since the epoch, for all records."""
-        return type(self)(
-            self.record_count,
-            self.data_appended_at(wall_time),
-            self.base_offset,
-            self.leader_epoch,
-            self.producer,
-            wall_time,
-        )
+        return replace(self, data=self.data_appended_at(wall_time), max_timestamp=wall_time)
 
     def data_appended_at(self, wall_time: int) -> bytes:
         """Return the bytes with this time. They stay the same if the bytes contain none."""

@@ -6,6 +6,6 @@ Each module has three parts, in this order:
 2. The function that parks it, ``park_...``, which says what the operation watches.
 3. The function that checks it, ``check_...``. Its docstring says after which changes to call it.
 
-The operations know no protocol, no logs and no groups. What an operation looks at is a callable, or a small
-``Protocol`` in its own module. Each operation has ``__slots__``, since there may be very many.
+The operations know no protocol, no logs and no groups: what an operation looks at is a callable. Each has
+``__slots__``, since there may be very many.
 """

@@ -37,6 +37,12 @@ def events(partition: int = 0) -> TopicPartition:
     return TopicPartition("events", partition)
 
 
+async def soon(answer: asyncio.Task[R]) -> R:
+    """The answer to a request, which comes before the request's timeout."""
+    async with asyncio.timeout(1):
+        return await answer
+
+
 class Cluster:
     """Broker 0 leads; the tests act as the followers 1 and 2. A batch has 10 records and 40 bytes."""
 

@@ -14,6 +14,7 @@ from examples.broker.group.group_log import SLICE, Record
 from examples.broker.metadata import PartitionState
 from examples.broker.node import replicated_group_log
 from examples.broker.node.replicated_group_log import COMMIT_TIMEOUT, TRIM_INTERVAL, ReplicatedGroupLog
+from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
@@ -244,7 +245,7 @@ def test_a_trim_loses_no_latest_record(before: list[list[Record]], during: list[
     """For any appends between the pieces that are written again, each of which a follower acknowledges."""
 
     async def scenario() -> None:
-        async with ReplicaManager.running(0) as replicas:
+        async with ReplicaManager.running(HostedPartitions(0)) as replicas:
             cluster = Cluster(replicas)
             log = log_of(replicas, 1)
             for records in before:

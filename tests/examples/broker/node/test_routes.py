@@ -10,6 +10,7 @@ from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.node.routes import OffsetsTopicDirectory, routes
 from examples.broker.protocol.apis import API_VERSIONS, APIS
+from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.controller.controlled_cluster import ControlledCluster
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("virtual_time")
 async def test_every_api_that_is_declared_has_a_handler() -> None:
     async with (
         ControlledCluster.running(1) as cluster,
-        ReplicaManager.running(0) as replicas,
+        ReplicaManager.running(HostedPartitions(0)) as replicas,
         GroupCoordinator.running(0, MemoryLog()) as groups,
     ):
         routed = routes(replicas, groups, cluster.admins[0])

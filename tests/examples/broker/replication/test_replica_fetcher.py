@@ -16,9 +16,7 @@ from examples.broker.replication.requests import (
     PartitionFetch,
     ProduceParams,
 )
-from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.log import PartitionLog
-from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.wire_batch import WireRecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
@@ -44,17 +42,6 @@ class Replica(ReplicaFetcher):
         partition = self.hosted.get(topic_partition)
         assert partition is not None
         return partition.log
-
-
-async def test_fetched_records_are_appended_and_acknowledged_by_the_next_fetch(cluster: Cluster) -> None:
-    (events,) = cluster.create(0, replicas=2)
-    await cluster.produce(events, acks=LEADER_ACK)
-    replica = Replica(cluster, events)
-    await replica.fetch_once()
-    assert replica.log(events).log_end_offset == 10
-    assert cluster.partition(events).high_watermark == 0
-    await replica.fetch_once()
-    assert cluster.partition(events).high_watermark == 10
 
 
 async def test_followers_that_run_complete_produces_with_acks_all(cluster: Cluster) -> None:
@@ -94,19 +81,6 @@ async def test_a_busy_partition_does_not_block_a_large_batch_of_another(
     assert [replica.log.log_end_offset for replica in replicas if replica is not None] == [3, 1]
 
 
-async def test_a_follower_deletes_what_its_leader_has_deleted(cluster: Cluster) -> None:
-    (events,) = cluster.create(0, replicas=2)
-    replica = Replica(cluster, events)
-    for _ in range(15):
-        await cluster.produce(events, acks=LEADER_ACK)
-        await replica.fetch_once()
-    await replica.fetch_once()
-    cluster.partition(events).delete_records(120)
-    await replica.fetch_once()
-    log = replica.log(events)
-    assert (log.log_start_offset, log.log_end_offset, log.segment_count) == (120, 150, 1)
-
-
 async def test_a_follower_past_its_leaders_end_truncates_to_it(cluster: Cluster) -> None:
     (events,) = cluster.create(0, replicas=2)
     replica = Replica(cluster, events)
@@ -131,39 +105,6 @@ async def test_a_follower_below_its_leaders_start_restarts_there(cluster: Cluste
     assert replica.log(events).log_end_offset == 20
     await replica.fetch_once()
     assert (replica.log(events).log_start_offset, replica.log(events).log_end_offset) == (20, 30)
-
-
-async def test_a_diverging_follower_truncates_before_it_acknowledges(
-    cluster: Cluster,
-) -> None:
-    (events,) = cluster.create(0, replicas=2)
-    replica = Replica(cluster, events)
-    await cluster.produce(events, acks=LEADER_ACK)
-    await replica.fetch_once()
-    # A record of another leader, which this leader does not have.
-    replica.log(events).append_as_follower(RecordBatch(1, b"x").at(10, 1))
-    cluster.lead_by(events, 0)
-    cluster.lead_by(events, 0)
-    replica.learn(cluster, events)
-    await cluster.produce(events, acks=LEADER_ACK)
-    await replica.fetch_once()
-    assert (replica.log(events).log_end_offset, cluster.partition(events).high_watermark) == (10, 0)
-    await replica.fetch_once()
-    await replica.fetch_once()
-    assert [batch.leader_epoch for batch in replica.log(events).batches()] == [0, 2]
-    assert cluster.partition(events).high_watermark == 20
-
-
-async def test_a_diverging_fetch_does_not_change_the_leaders_view(cluster: Cluster) -> None:
-    (events,) = cluster.create(0, replicas=2)
-    await cluster.produce(events, acks=LEADER_ACK)
-    for _ in range(2):
-        cluster.lead_by(events, 0)
-    await cluster.follow(1, {events: 10})
-    diverging = {events: PartitionFetch(10, last_fetched_epoch=1)}
-    fetched = await cluster.broker.fetch(FetchParams(replica_id=1, max_wait=30), diverging)
-    assert fetched[events].diverging_epoch == EpochEndOffset(0, 10)
-    assert cluster.partition(events).lowest_log_end_offset == 10
 
 
 async def test_a_fetch_in_another_epoch_acknowledges_nothing_and_stores_nothing(cluster: Cluster) -> None:

@@ -1,8 +1,7 @@
 """The partitions of a broker as the metadata changes, and its answers when a purgatory refuses."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Hashable
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
 from examples.broker.waits.delete_records import PartitionDeleted
 from examples.broker.waits.produce import PartitionProduced
-from purgatory import DelayedOperation, OperationWithdrawn, Purgatory
+from purgatory import DelayedOperation
 from purgatory.observer import Timing
 from tests.examples.broker.leader_broker import Cluster, events, image_of
 
@@ -34,10 +33,6 @@ def hosted(disk: Disk, image: MetadataImage) -> HostedPartitions:
     return partitions
 
 
-async def test_statistics_are_returned_by_purgatory_name(cluster: Cluster) -> None:
-    assert list(cluster.broker.statistics()) == ["produce", "fetch", "delete records"]
-
-
 async def test_a_leader_returns_its_log_offsets_in_its_own_epoch_only(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     await cluster.produce(events, acks=LEADER_ACK)
@@ -49,29 +44,18 @@ async def test_a_leader_returns_its_log_offsets_in_its_own_epoch_only(cluster: C
         assert refused.value.code is code
 
 
-async def test_a_partition_is_hosted_while_this_broker_is_one_of_its_replicas() -> None:
+MOVED = PartitionState((1, 2), (1, 2), leader=1, leader_epoch=1, partition_epoch=1)
+
+
+@pytest.mark.parametrize("image", [image_of([MOVED]), MetadataImage()], ids=["moved", "deleted"])
+async def test_a_partition_is_hosted_while_this_broker_is_one_of_its_replicas(image: MetadataImage) -> None:
     disk = Disk()
     partitions = hosted(disk, image_of([LED_HERE]))
-    assert [partition.topic_partition for partition in partitions.led()] == [EVENTS]
-    moved = PartitionState((1, 2), (1, 2), leader=1, leader_epoch=1, partition_epoch=1)
-    partitions.apply(image_of([moved]), [EVENTS], now=0)
+    partitions.apply(MetadataImage(), [], now=0)
+    assert [partition.topic_partition for partition in partitions.led()] == [EVENTS], "it has not changed"
+    partitions.apply(image, [EVENTS], now=0)
     assert partitions.get(EVENTS) is None
     assert not disk.topic_partitions
-
-
-async def test_a_deleted_topic_leaves_nothing() -> None:
-    disk = Disk()
-    partitions = hosted(disk, image_of([LED_HERE]))
-    partitions.apply(MetadataImage(), [EVENTS], now=0)
-    with pytest.raises(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION"):
-        partitions.leader(EVENTS)
-    assert not disk.topic_partitions
-
-
-async def test_partitions_not_named_as_changed_stay_as_they_are() -> None:
-    partitions = hosted(Disk(), image_of([LED_HERE]))
-    partitions.apply(MetadataImage(), [], now=0)
-    assert partitions.leader(EVENTS).is_leader
 
 
 async def test_a_restarted_broker_continues_with_the_logs_on_its_disk() -> None:
@@ -119,7 +103,7 @@ class Checks:
 
 async def test_a_followers_log_start_offset_checks_deletions_and_no_fetches() -> None:
     checks = Checks()
-    async with ReplicaManager.running(0, observers=[checks]) as broker:
+    async with ReplicaManager.running(HostedPartitions(0), observers=[checks]) as broker:
         cluster = Cluster(broker)
         partitions = cluster.create(*range(5))
         fetch = await cluster.start(cluster.follow(1, dict.fromkeys(partitions, 0), max_wait=30))
@@ -137,7 +121,7 @@ async def test_a_followers_log_start_offset_checks_deletions_and_no_fetches() ->
 
 async def test_an_append_that_moves_the_high_watermark_checks_a_waiting_fetch_once() -> None:
     checks = Checks()
-    async with ReplicaManager.running(0, observers=[checks]) as broker:
+    async with ReplicaManager.running(HostedPartitions(0), observers=[checks]) as broker:
         cluster = Cluster(broker)
         (events,) = cluster.create(0, replicas=1)
         fetch = await cluster.start(cluster.consume({events: 0}, min_bytes=1000))
@@ -147,42 +131,18 @@ async def test_an_append_that_moves_the_high_watermark_checks_a_waiting_fetch_on
         fetch.cancel()
 
 
-async def fill(purgatory: Purgatory) -> None:
-    """Wait until the purgatory is closed."""
-    with suppress(OperationWithdrawn):
-        await purgatory.wait_until(lambda: False, ["other"], None)
-
-
-@asynccontextmanager
-async def refusing(*, closed: bool) -> AsyncIterator[Cluster]:
-    """A broker whose purgatories are closed, or full with one operation each."""
-    purgatories = [Purgatory(name, max_pending=1) for name in ("produce", "fetch", "delete records")]
-    produce, fetch, delete_records = purgatories
-    for purgatory in purgatories:
-        purgatory.start()
-    hosted = HostedPartitions(0)
-    cluster = Cluster(ReplicaManager(hosted, produce=produce, fetch=fetch, delete_records=delete_records))
-    for purgatory in purgatories:
-        if closed:
-            await purgatory.aclose()
-        else:
-            await cluster.start(fill(purgatory))
-    yield cluster
-    for purgatory in purgatories:
-        await purgatory.aclose(cancel_pending=True)
-
-
-@pytest.mark.parametrize("closed", [True, False])
-async def test_an_operation_that_a_purgatory_refuses_is_answered_as_timed_out(closed: bool) -> None:
-    async with refusing(closed=closed) as cluster:
+async def test_an_operation_that_comes_too_late_is_answered_as_timed_out() -> None:
+    """The broker stops: its purgatories are closed, and its connections are not yet."""
+    async with ReplicaManager.running(HostedPartitions(0)) as broker:
+        cluster = Cluster(broker)
         (events,) = cluster.create(0)
-        assert await cluster.produce(events) == {
-            events: PartitionProduced(ErrorCode.request_timed_out, base_offset=0, log_start_offset=0)
-        }
-        fetched = (await cluster.consume({events: 0}))[events]
-        assert (fetched.error, fetched.batches) == (ErrorCode.none, ())
-        await cluster.replicate({events: 10})
-        assert await cluster.broker.delete_records(30, {events: 5}) == {
-            events: PartitionDeleted(ErrorCode.request_timed_out)
-        }
-        assert cluster.partition(events).high_watermark == 10
+    assert await cluster.produce(events) == {
+        events: PartitionProduced(ErrorCode.request_timed_out, base_offset=0, log_start_offset=0)
+    }
+    fetched = (await cluster.consume({events: 0}))[events]
+    assert (fetched.error, fetched.batches) == (ErrorCode.none, ())
+    await cluster.replicate({events: 10})
+    assert await broker.delete_records(30, {events: 5}) == {
+        events: PartitionDeleted(ErrorCode.request_timed_out)
+    }
+    assert cluster.partition(events).high_watermark == 10

@@ -7,7 +7,7 @@ from examples.broker.metadata import TopicConfig
 from examples.broker.replication.requests import LEADER_ACK, ProduceParams
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of
+from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of, soon
 
 OLD = RecordBatch(10, b"x" * 40, max_timestamp=1_000)
 
@@ -57,7 +57,7 @@ async def test_an_emptied_log_wakes_the_followers_and_commits_in_its_new_segment
     assert cluster.partition(events).log.log_start_offset == 10
     produced = await cluster.start(cluster.produce(events))
     for poll in polls:
-        assert [batch.base_offset for batch in (await poll)[events].batches] == [10]
+        assert [batch.base_offset for batch in (await soon(poll))[events].batches] == [10]
     await cluster.replicate({events: 20})
     assert (await produced)[events].base_offset == 10
-    assert [batch.base_offset for batch in (await consumer)[events].batches] == [10]
+    assert [batch.base_offset for batch in (await soon(consumer))[events].batches] == [10]

@@ -7,6 +7,7 @@ import anyio
 import pytest
 from rich.console import Console
 
+from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.simulator.display import print_lines, show_live
 from examples.broker.simulator.panels import FRAME_COLUMNS, framed, live_parts, sparkline, summary_panel
@@ -31,7 +32,7 @@ def printed(console: Console) -> str:
 
 @pytest.fixture
 async def report(virtual_time: VirtualTimeLoop) -> Report:
-    async with ReplicaManager.running(LEADER_ID) as broker:
+    async with ReplicaManager.running(HostedPartitions(LEADER_ID)) as broker:
         return await Simulation(SMALL, broker, virtual_time.time).run()
 
 
@@ -118,7 +119,7 @@ async def test_progress_is_live_on_a_terminal_and_plain_lines_elsewhere(
     virtual_time: VirtualTimeLoop, terminal: bool
 ) -> None:
     output = console(80, terminal=terminal)
-    async with ReplicaManager.running(LEADER_ID) as broker:
+    async with ReplicaManager.running(HostedPartitions(LEADER_ID)) as broker:
         simulation = Simulation(SMALL, broker, virtual_time.time)
         async with anyio.create_task_group() as display:
             display.start_soon(show_live if terminal else print_lines, simulation, output)

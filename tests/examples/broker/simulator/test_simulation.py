@@ -1,33 +1,29 @@
 """Whole simulations in virtual time."""
 
 import asyncio
-import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage
-from examples.broker.replication.partition import LogAppendInfo, Partition
+from examples.broker.replication.hosted_partitions import HostedPartitions
+from examples.broker.replication.partition import Partition
 from examples.broker.replication.replica_fetcher import ReplicaFetcher
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import ALL_ACKS, LEADER_ACK, NO_ACKS
 from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
-from examples.broker.storage.log import PartitionLog
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
 
 SMALL = Workload(rate=2_000, batch=10, record_size=10, partitions=3, duration=1, segment_bytes=1_000)
 
-Append = Callable[[PartitionLog, RecordBatch, int], int]
-
 
 async def simulate(workload: Workload, virtual_time: VirtualTimeLoop) -> Report:
-    async with ReplicaManager.running(LEADER_ID) as broker:
+    async with ReplicaManager.running(HostedPartitions(LEADER_ID)) as broker:
         return await Simulation(workload, broker, virtual_time.time).run()
 
 
@@ -49,7 +45,7 @@ async def test_the_report_counts_what_waited_and_for_how_long(virtual_time: Virt
     report = await simulate(SMALL, virtual_time)
     batches = report.drained.offered / SMALL.batch
     assert report.under_load.elapsed == pytest.approx(SMALL.duration, abs=0.01)
-    assert report.acknowledged_per_second == pytest.approx(2_000, rel=0.01)
+    assert report.under_load.acknowledged == pytest.approx(2_000, rel=0.01)
     assert 0 < report.drained.produce.completed <= batches
     assert report.drained.produce.waits.count >= report.drained.produce.completed
     assert report.drained.fetch.completed > 0
@@ -114,12 +110,10 @@ async def test_failed_batches_are_counted_and_not_reported_as_lost(
 ) -> None:
     append, calls = Partition.append_as_leader, iter(range(1_000_000))
 
-    def refuse_every_tenth(
-        partition: Partition, batch: RecordBatch, now: float, *, acks_all: bool
-    ) -> LogAppendInfo:
+    def refuse_every_tenth(partition: Partition, batch: RecordBatch, *, acks_all: bool) -> int:
         if next(calls) % 10 == 0:
             raise ApiError(ErrorCode.not_enough_replicas, "now and then")
-        return append(partition, batch, now, acks_all=acks_all)
+        return append(partition, batch, acks_all=acks_all)
 
     monkeypatch.setattr(Partition, "append_as_leader", refuse_every_tenth)
     report = await simulate(SMALL, virtual_time)
@@ -129,71 +123,12 @@ async def test_failed_batches_are_counted_and_not_reported_as_lost(
 
 
 async def test_a_deleted_partition_raises_an_error(virtual_time: VirtualTimeLoop) -> None:
-    async with ReplicaManager.running(LEADER_ID) as broker:
+    async with ReplicaManager.running(HostedPartitions(LEADER_ID)) as broker:
         simulation = Simulation(SMALL, broker, virtual_time.time)
         virtual_time.call_later(0.5, broker.apply, MetadataImage(), [TopicPartition("events", 1)])
         with pytest.raises(ExceptionGroup) as raised:
             await simulation.run()
     assert raised.group_contains(ApiError, match="UNKNOWN_TOPIC_OR_PARTITION: consuming events-1")
-
-
-def losing(append: Append) -> Append:
-    """A log that acknowledges the fifth batch without storing it."""
-    calls = iter(range(1_000_000))
-
-    def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
-        return log.log_end_offset if next(calls) == 4 else append(log, batch, leader_epoch)
-
-    return append_as_leader
-
-
-def duplicating(append: Append) -> Append:
-    """A log that stores the fifth batch twice."""
-    calls = iter(range(1_000_000))
-
-    def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
-        offset = append(log, batch, leader_epoch)
-        if next(calls) == 4:
-            append(log, batch, leader_epoch)
-        return offset
-
-    return append_as_leader
-
-
-def reordering(append: Append) -> Append:
-    """A log that swaps every two batches of a partition."""
-    held: dict[int, RecordBatch] = {}
-
-    def append_as_leader(log: PartitionLog, batch: RecordBatch, leader_epoch: int) -> int:
-        first = held.pop(id(log), None)
-        if first is None:
-            held[id(log)] = batch
-            return log.log_end_offset
-        offset = append(log, batch, leader_epoch)
-        append(log, first, leader_epoch)
-        return offset
-
-    return append_as_leader
-
-
-@pytest.mark.parametrize(
-    ("broken", "complaint"),
-    [
-        (losing, r"partition events-\d, offset \d+: .* (never consumed|acknowledged at offset)"),
-        (duplicating, r"partition events-\d, offset \d+: records .* consumed a second time"),
-        (reordering, r"partition events-\d, offset \d+: .* (out of order|never consumed)"),
-    ],
-)
-async def test_a_log_that_loses_repeats_or_reorders_a_batch_is_detected(
-    virtual_time: VirtualTimeLoop,
-    monkeypatch: pytest.MonkeyPatch,
-    broken: Callable[[Append], Append],
-    complaint: str,
-) -> None:
-    monkeypatch.setattr(PartitionLog, "append_as_leader", broken(PartitionLog.append_as_leader))
-    report = await simulate(replace(SMALL, producers=1), virtual_time)
-    assert report.failure is not None
-    assert re.search(complaint, report.failure)
 
 
 async def test_a_high_watermark_that_does_not_move_is_detected(
