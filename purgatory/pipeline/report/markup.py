@@ -134,8 +134,16 @@ def figure(figure: Chart) -> str:
         f"{paragraph(figure.note) if figure.note else ''}"
         + (f'<ul class="legend">{legend}</ul>' if legend else "")
         + "</figcaption>\n"
-        f'<div class="chart" id="{figure.name}"></div>\n</figure>'
+        f'<div class="chart" id="{figure.name}"></div>\n{_in_words(figure)}</figure>'
     )
+
+
+def _in_words(figure: Chart) -> str:
+    columns = (
+        text_column("of", lambda fact: str(fact[0])),
+        text_column("value", lambda fact: str(fact[1])),
+    )
+    return collapsed("The same in words", table(figure.title, columns, figure.says.items()))
 
 
 def _cell(column: PageColumn, row: Any, tag: str) -> str:

@@ -26,7 +26,7 @@ from purgatory.pipeline.report.chart import (
 )
 from purgatory.pipeline.report.findings import CURVES, Findings, Row, series
 from purgatory.pipeline.report.markup import Section
-from purgatory.pipeline.text import duration
+from purgatory.pipeline.text import duration, percent
 
 # The number of ticks for censored operations per decade of waits on one curve. More ticks would look like a
 # bar.
@@ -134,8 +134,12 @@ def curves(rows: Iterable[Row], hues: Mapping[str, str], *, log_share: bool) -> 
         alt.Tooltip("censored:Q", title="censored by then", format=","),
     ]
     shown = shown_when_nearest(of_steps.encode(y=y, tooltip=tooltip).transform_filter("isValid(datum.text)"))
+    ends = {
+        name: f"{percent(curve[-1]['survival'])} still wait after {duration(curve[-1]['waited_us'])}"
+        for name, curve in by_series.items()
+    }
     return specification(
-        alt.layer(interval_area, line, cut, shown), {"steps": steps, "cuts": cuts}, height=320
+        alt.layer(interval_area, line, cut, shown), {"steps": steps, "cuts": cuts}, ends, height=320
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 import vl_convert
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # has no types
 from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
 from purgatory._figures.outcomes import OUTCOME_COLOURS
@@ -109,6 +110,16 @@ def test_every_chart_is_drawn(shown: Shown) -> None:
     assert [name for name, colours in charts.items() if not colours & DRAWN] == []
     # Two kinds have a curve: the first and the third of three.
     assert charts["survival"] & set(COLOURS) == {COLOURS[0], COLOURS[2]}
+
+
+def test_a_screen_reader_reads_what_each_chart_shows(shown: Shown) -> None:
+    charts = shown.page.locator(".chart")
+    names = [chart.get_attribute("aria-label") or "" for chart in charts.all()]
+
+    assert len(names) == 14
+    assert all(": " in name for name in names)
+    found = Axe().run(shown.page).response["violations"]
+    assert [(fault["id"], fault["impact"], fault["help"]) for fault in found] == []
 
 
 def test_the_tables_are_there(shown: Shown) -> None:
