@@ -179,13 +179,13 @@ def _created(name: str, result: TopicImage | ApiError, defaults: ClusterDefaults
         replication_factor=i16(len(result.partitions[0].replicas)),
         configs=tuple(
             CreatableTopicConfigs(
-                name=name,
+                name=setting,
                 value=value,
-                read_only=name in FIXED,
-                config_source=i8(config_source(value, default_settings[name])),
+                read_only=setting in FIXED,
+                config_source=i8(config_source(value, default_settings[setting])),
                 is_sensitive=False,
             )
-            for name, value in topic_settings(result.config).items()
+            for setting, value in topic_settings(result.config).items()
         ),
     )
 
