@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import anyio
@@ -15,8 +15,8 @@ from examples.delayed.request import Record
 
 # Records that are sent at a time.
 BATCH: Final = 1_000
-# Seconds of a wait for records. A stop may take that long.
-_WAIT: Final = 0.2
+# Milliseconds of a wait for records. A stop may take that long.
+_WAIT: Final = 200
 
 logger = logging.getLogger("examples.delayed")
 
@@ -43,30 +43,25 @@ class Batches(ConsumerRebalanceListener):  # type: ignore[misc]  # has no types
 
     async def run(self, consumer: AIOKafkaConsumer, stop: anyio.Event) -> None:
         """Read until `stop`. When an exception leaves `handle`, nothing of the batch is committed."""
+        useful: list[bool] = []
+
+        async def handle(record: Record) -> None:
+            useful.append(await self._handle(record))
+
         while not stop.is_set():
-            records = await next_records(consumer, round(_WAIT * 1000), BATCH)
+            useful.clear()
+            records = await next_records(consumer, _WAIT, BATCH)
             # No other task runs between the line above and the next one: these partitions are assigned.
             async with self._handling:
-                useful = await self._handle_all([record for some in records.values() for record in some])
+                async with anyio.create_task_group() as group:
+                    for record in [record for some in records.values() for record in some]:
+                        group.start_soon(handle, record)
                 await commit(
                     consumer, {partition: some[-1].offset + 1 for partition, some in records.items()}
                 )
-            if not useful:
+            if records and not any(useful):
                 with anyio.move_on_after(self._pause):
                     await stop.wait()
-
-    async def _handle_all(self, records: Sequence[Record]) -> bool:
-        """Whether it was of use to read the records; True if there are none."""
-        useful = not records
-
-        async def handle(record: Record) -> None:
-            nonlocal useful
-            useful = await self._handle(record) or useful
-
-        async with anyio.create_task_group() as group:
-            for record in records:
-                group.start_soon(handle, record)
-        return useful
 
 
 async def commit(consumer: AIOKafkaConsumer, offsets: dict[Any, int]) -> None:

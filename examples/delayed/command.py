@@ -147,49 +147,26 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    serving.add_argument(
+    add = serving.add_argument
+    add(
         "--design",
         choices=list(DESIGNS),
         required=True,
         help="how records wait: they are written again and again (requeue), or are in a topic for each delay "
         "(levels), or in files (wheel)",
     )
-    serving.add_argument(
-        "--bootstrap", required=True, metavar="HOST:PORT", help="brokers of the cluster, separated by commas"
-    )
-    serving.add_argument(
-        "--directory", type=Path, metavar="DIR", help="where --design wheel keeps its files, and needed there"
-    )
-    serving.add_argument(
-        "--instance", default="1", metavar="NAME", help="name of this instance in messages (default: 1)"
-    )
-    serving.add_argument(
-        "--topic", default="delayed", help='the topic that producers send to (default: "delayed")'
-    )
-    serving.add_argument(
-        "--levels",
-        type=_levels,
-        default=LEVELS,
-        metavar="X,...",
-        help="for --design levels: the delays of the topics, in seconds (default: "
-        + ",".join(f"{level / 1000:g}" for level in LEVELS)
-        + ")",
-    )
-    number(
-        serving.add_argument,
-        "--session-timeout",
-        10,
-        "seconds after which others take over from an instance that does not answer",
-        least=2,
-    )
-    whole(serving.add_argument, "--partitions", 3, "partitions of topics that do not exist yet")
-    whole(
-        serving.add_argument,
-        "--replication-factor",
-        3,
-        "replicas of each of these partitions, at most one on each broker",
-    )
-    serving.add_argument("--statistics", action="store_true", help="print counts twice a second, as JSON")
+    add("--bootstrap", required=True, metavar="HOST:PORT", help="brokers of the cluster, separated by commas")
+    add("--directory", type=Path, metavar="DIR", help="where --design wheel keeps its files; it needs one")
+    add("--instance", default="1", metavar="NAME", help="name of this instance in messages (default: 1)")
+    add("--topic", default="delayed", help='the topic that producers send to (default: "delayed")')
+    usual = ",".join(f"{level / 1000:g}" for level in LEVELS)
+    levels = f"for --design levels: the delays of the topics, in seconds (default: {usual})"
+    add("--levels", type=_levels, default=LEVELS, metavar="X,...", help=levels)
+    others = "seconds after which others take over from an instance that does not answer"
+    number(add, "--session-timeout", 10, others, least=2)
+    whole(add, "--partitions", 3, "partitions of topics that do not exist yet")
+    whole(add, "--replication-factor", 3, "replicas of each of these partitions, at most one on each broker")
+    add("--statistics", action="store_true", help="print counts twice a second, as JSON")
     demo = commands.add_parser(
         "demo",
         help="run brokers, instances and load, and check what arrives",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import anyio
@@ -54,24 +54,17 @@ class Statistics:
     partitions: int = 0
 
 
+@dataclass
 class Forwarder:
     """Sends records with a producer. Each method returns when the record is acknowledged."""
 
-    def __init__(
-        self,
-        producer: Producer,
-        cancellations: Cancellations,
-        topics: Topics,
-        statistics: Statistics,
-        appears: float = _APPEARS,
-    ) -> None:
-        self.topics = topics
-        self.statistics = statistics
-        self._producer = producer
-        self._cancellations = cancellations
-        self._appears = appears
-        # Topics that do not exist, and until when that is not asked again.
-        self._absent: dict[str, float] = {}
+    producer: Producer
+    cancellations: Cancellations
+    topics: Topics
+    statistics: Statistics
+    appears: float = _APPEARS
+    # Topics that do not exist, and until when that is not asked again.
+    _absent: dict[str, float] = field(default_factory=dict)
 
     async def deliver(self, request: Request) -> None:
         """Forward a record that is due, unless it is cancelled. Raises KafkaError when the cluster fails."""
@@ -82,7 +75,7 @@ class Forwarder:
 
     async def is_cancelled(self, id: str) -> bool:
         """Whether a cancel of this record was acknowledged before this call. Raises KafkaError."""
-        return await self._cancellations.include(id)
+        return await self.cancellations.include(id)
 
     async def forward(self, request: Request) -> None:
         """Send a record to its target. If the target does not take it, send it to the rejected ones.
@@ -110,7 +103,7 @@ class Forwarder:
 
     async def send(self, record: ProducerRecord) -> int:
         """Send a record, and return its offset."""
-        offset = await self._producer.send(record)
+        offset = await self.producer.send(record)
         self.statistics.sent += 1
         fields = [*record.headers, ("", record.key), ("", record.value)]
         self.statistics.sent_bytes += sum(len(name) + len(content or b"") for name, content in fields)
@@ -124,13 +117,13 @@ class Forwarder:
         now = anyio.current_time()
         if self._absent.get(topic, now) > now:
             raise UnknownTopicOrPartitionError(topic)
-        deadline, is_last = now + self._appears, False
-        while not await self._producer.knows(topic):
+        deadline, is_last = now + self.appears, False
+        while not await self.producer.knows(topic):
             if is_last:
                 if len(self._absent) >= _NAMES:
                     self._absent.clear()
                 self._absent[topic] = anyio.current_time() + _ABSENT
                 raise UnknownTopicOrPartitionError(topic)
-            await anyio.sleep(self._appears / _LOOKS)
+            await anyio.sleep(self.appears / _LOOKS)
             is_last = anyio.current_time() >= deadline
         self._absent.pop(topic, None)

@@ -59,8 +59,8 @@ class Group:
         )
 
     def __contains__(self, member_id: object) -> bool:
-        """Whether it has given this id to a member, or to a client that is about to join with it."""
-        return member_id in self.members or member_id in self.pending_members
+        """Whether a member has this id, or a client that is about to join with it."""
+        return not self.is_dead and (member_id in self.members or member_id in self.pending_members)
 
     @property
     def is_dead(self) -> bool:
@@ -80,17 +80,20 @@ class Group:
 
     @property
     def has_all_members_joined(self) -> bool:
-        return not self.pending_members and all(member.awaits_join for member in self.members.values())
+        """Whether a rebalance has nobody to wait for any more."""
+        waits = self.pending_members or not all(member.awaits_join for member in self.members.values())
+        return self.is_dead or not waits
+
+    @property
+    def has_all_members_synced(self) -> bool:
+        """Whether all members of the generation have sent SyncGroup, or it is over."""
+        goes_on = self.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+        return not (goes_on and self.pending_sync)
 
     @property
     def rebalance_timeout(self) -> float:
         """The longest rebalance timeout of a member, in seconds; 0 without members."""
         return max((member.rebalance_timeout for member in self.members.values()), default=0)
-
-    def has_synced(self, generation_id: int) -> bool:
-        """Whether all members of that generation have sent SyncGroup, or it is over."""
-        goes_on = self.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
-        return not (goes_on and generation_id == self.generation_id and self.pending_sync)
 
     def member(self, identity: MemberIdentity) -> Member:
         """Return the member with that identity.

@@ -15,9 +15,9 @@ class GroupStore:
     """Groups by id, in the partitions of ``__consumer_offsets`` that this broker leads.
 
     It is Kafka's GroupMetadataManager. Writes and loads are tasks. A write goes on when its client
-    disconnects; otherwise the log and the state in memory could differ. Kafka loads in a thread. Here a load
-    runs in slices, and one after the other, so that it delays no other request. ``loaded`` is called with
-    each group of a partition that was loaded.
+    disconnects; otherwise the log and the state in memory could differ. Kafka loads in a thread. Here
+    loads run in slices, one load after the other, so that they delay no other request. ``loaded`` is called
+    with each group of a partition that was loaded.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ class Rebalance:
         session = DelayedHeartbeat(
             timeout,
             (group.group_id, member_id),
-            lambda: group.is_dead or member_id not in group,
+            lambda: member_id not in group,
             lambda: self._expire(group, member_id),
         )
         park_heartbeat(self._heartbeat, session)
@@ -108,7 +108,7 @@ class Rebalance:
         try:
             return await answer
         finally:
-            if answer.state is OperationState.CANCELLED and not group.is_dead:
+            if answer.state is OperationState.CANCELLED:
                 self.heartbeat(group, member)
 
     def replace(self, group: Group, member: Member, successor: Member) -> None:
@@ -166,7 +166,7 @@ class Rebalance:
         join = DelayedJoin(
             group.rebalance_timeout,
             group.group_id,
-            lambda: group.is_dead or group.has_all_members_joined,
+            lambda: group.has_all_members_joined,
             lambda: self._complete_join(group),
         )
         park_join(self._join, join)
@@ -203,11 +203,10 @@ class Rebalance:
         for member in group.members.values():
             if member.answer_join(group.join_result(member)):
                 self.heartbeat(group, member)
-        generation_id = group.generation_id
         sync = DelayedSync(
             group.rebalance_timeout,
             group.group_id,
-            lambda: group.has_synced(generation_id),
+            lambda: group.has_all_members_synced,
             lambda: self._remove_unsynced(group),
         )
         park_sync(self._sync, sync)

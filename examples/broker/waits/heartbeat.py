@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from examples.broker.waits.parking import park
 from purgatory import DelayedOperation, Purgatory
 
 SessionKey = tuple[str, str]
@@ -34,14 +35,12 @@ class DelayedHeartbeat(DelayedOperation[None]):
         return self._has_left() and self.force_complete()
 
     def on_expiration(self) -> None:
-        # Another operation that expires in the same tick may have removed the member.
-        if not self._has_left():
-            self._expired()
+        self._expired()
 
 
 def park_heartbeat(heartbeats: Purgatory, heartbeat: DelayedHeartbeat) -> None:
     """Begin a session."""
-    heartbeats.try_complete_else_watch(heartbeat, [heartbeat.key])
+    park(heartbeats, heartbeat, [heartbeat.key])
 
 
 def record_heartbeat(heartbeats: Purgatory, key: SessionKey, timeout: float | None) -> bool:

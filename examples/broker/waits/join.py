@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from examples.broker.waits.parking import park
 from purgatory import DelayedOperation, Purgatory
 
 
@@ -32,7 +33,7 @@ class DelayedJoin(DelayedOperation[None]):
 
 def park_join(joins: Purgatory, join: DelayedJoin) -> None:
     """Have a rebalance wait for the members."""
-    joins.try_complete_else_watch(join, [join.group_id])
+    park(joins, join, [join.group_id])
 
 
 def check_join(joins: Purgatory, group_id: str) -> None:

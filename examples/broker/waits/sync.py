@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from examples.broker.waits.parking import park
 from purgatory import DelayedOperation, Purgatory
 
 
@@ -25,14 +26,12 @@ class DelayedSync(DelayedOperation[None]):
         return self._is_complete() and self.force_complete()
 
     def on_expiration(self) -> None:
-        # Another operation that expires in the same tick may have removed the last member that was missing.
-        if not self._is_complete():
-            self._expired()
+        self._expired()
 
 
 def park_sync(syncs: Purgatory, sync: DelayedSync) -> None:
     """Have a generation wait for its members."""
-    syncs.try_complete_else_watch(sync, [sync.group_id])
+    park(syncs, sync, [sync.group_id])
 
 
 def check_sync(syncs: Purgatory, group_id: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Self
 
 import anyio
@@ -27,15 +28,15 @@ class Instance(Child):
             super().took(line)
 
 
+@dataclass
 class Instances:
     """Instances of one design. They share the partitions, and each has a directory and a log of its own."""
 
-    def __init__(self, design: str, settings: Settings, tasks: TaskGroup) -> None:
-        self.running: dict[str, Instance] = {}
-        self._begun: list[Instance] = []
-        self._design = design
-        self._settings = settings
-        self._tasks = tasks
+    design: str
+    settings: Settings
+    tasks: TaskGroup
+    running: dict[str, Instance] = field(default_factory=dict)
+    _begun: list[Instance] = field(default_factory=list)
 
     @classmethod
     @asynccontextmanager
@@ -57,7 +58,7 @@ class Instances:
 
     async def start(self, name: str) -> None:
         """Return when the instance takes part in the group."""
-        self.running[name] = await self._tasks.start(self._run, name)
+        self.running[name] = await self.tasks.start(self._run, name)
 
     async def stop(self, name: str) -> None:
         """Stop an instance in good order. Raises RuntimeError if it has failed."""
@@ -79,9 +80,9 @@ class Instances:
 
     async def settled(self) -> None:
         """Return when each partition of the wheel has an owner."""
-        if self._design == "wheel":
+        if self.design == "wheel":
             for instance in self.running.values():
-                await instance.until(lambda: self._owned() == self._settings.partitions)
+                await instance.until(lambda: self._owned() == self.settings.partitions)
 
     @property
     def written(self) -> int:
@@ -89,7 +90,7 @@ class Instances:
         return sum(each.statistics.sent_bytes + each.statistics.disk_bytes for each in self._begun)
 
     def log(self, name: str) -> str:
-        return (self._settings.directory / f"{name}.log").read_text()
+        return (self.settings.directory / f"{name}.log").read_text()
 
     def program(self, name: str) -> list[str]:
         """The arguments of ``python -m`` before the command."""
@@ -99,9 +100,9 @@ class Instances:
         return sum(instance.statistics.partitions for instance in self.running.values())
 
     async def _run(self, name: str, *, task_status: TaskStatus[Instance]) -> None:
-        settings = self._settings
+        settings = self.settings
         arguments = [
-            *(*self.program(name), "serve", "--design", self._design, "--bootstrap", settings.bootstrap),
+            *(*self.program(name), "serve", "--design", self.design, "--bootstrap", settings.bootstrap),
             *("--directory", str(settings.directory / name), "--instance", name, "--statistics"),
             *("--topic", settings.topics.requests, "--session-timeout", str(settings.session_timeout)),
             *("--partitions", str(settings.partitions), "--replication-factor", str(settings.replicas)),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 import anyio
@@ -14,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-u
 
 from examples.delayed.clients import create_topics, partitions_of, producing, reading
 from examples.delayed.demo.deliveries import Deliveries
-from examples.delayed.settings import Settings
+from examples.delayed.settings import Settings, Topics
 
 # Seconds between two bursts of records.
 _TICK: Final = 0.02
@@ -25,25 +26,19 @@ _SHORTEST_NOTICE: Final = 0.001
 _SILENCE: Final = 60.0
 
 
+@dataclass
 class Traffic:
     """All records go to the same target, which is a topic that the traffic makes."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        target: str,
-        partitions: list[Any],
-        producer: AIOKafkaProducer,
-        consumer: AIOKafkaConsumer,
-    ) -> None:
-        self.deliveries = Deliveries()
-        self.moved = anyio.Event()
-        self._topics = settings.topics
-        self._target = target
-        self._partitions = partitions
-        self._producer = producer
-        self._consumer = consumer
-        self._sent = anyio.Event()
+    topics: Topics
+    target: str
+    partitions: Sequence[Any]
+    producer: AIOKafkaProducer
+    consumer: AIOKafkaConsumer
+    deliveries: Deliveries = field(default_factory=Deliveries)
+    # Set when records arrive, and made anew then.
+    moved: anyio.Event = field(default_factory=anyio.Event)
+    _sent: anyio.Event = field(default_factory=anyio.Event)
 
     @classmethod
     @asynccontextmanager
@@ -52,8 +47,8 @@ class Traffic:
         target, bootstrap = f"{settings.topics.requests}.out", settings.bootstrap
         numbers = (await create_topics(bootstrap, [target], settings.partitions, settings.replicas))[target]
         async with reading(bootstrap) as consumer, producing(bootstrap) as producer:
-            traffic = cls(settings, target, partitions_of(target, numbers), producer, consumer)
-            consumer.assign(traffic._partitions)
+            traffic = cls(settings.topics, target, partitions_of(target, numbers), producer, consumer)
+            consumer.assign(traffic.partitions)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(traffic._read)
                 yield traffic
@@ -107,15 +102,15 @@ class Traffic:
     async def _send(self, number: int, delay: float, notice: float | None) -> None:
         """Send a record, and cancel it so many seconds before it is due."""
         due = round((time.time() + delay) * 1000)
-        headers = [("deliver-at", b"%d" % due), ("target", self._target.encode())]
+        headers = [("deliver-at", b"%d" % due), ("target", self.target.encode())]
         # Records without a key of their own would all go to one partition for a while.
-        key, topics = b"%d" % number, self._topics
-        record = await self._producer.send_and_wait(topics.requests, _VALUE, key, headers=headers)
+        key, topics = b"%d" % number, self.topics
+        record = await self.producer.send_and_wait(topics.requests, _VALUE, key, headers=headers)
         id = f"{record.partition}-{record.offset}"
         self.deliveries.acknowledge(id, due)
         if notice is not None:
             await anyio.sleep(max(0.0, due / 1000 - notice - time.time()))
-            await self._producer.send_and_wait(topics.cancelled, b"", id.encode())
+            await self.producer.send_and_wait(topics.cancelled, b"", id.encode())
             self.deliveries.cancel(id, time.time() * 1000)
 
     async def _read(self) -> None:
@@ -124,12 +119,12 @@ class Traffic:
 
     async def _read_to_end(self) -> None:
         """Read what is there now. The last instance to stop may have sent something twice."""
-        ends = await self._consumer.end_offsets(self._partitions)
-        while any([await self._consumer.position(each) < end for each, end in ends.items()]):
+        ends = await self.consumer.end_offsets(self.partitions)
+        while any([await self.consumer.position(each) < end for each, end in ends.items()]):
             await self._take()
 
     async def _take(self) -> None:
-        batches = await self._consumer.getmany(timeout_ms=500)
+        batches = await self.consumer.getmany(timeout_ms=500)
         now = time.time() * 1000
         for batch in batches.values():
             for record in batch:

@@ -65,9 +65,6 @@ class Ownership(ConsumerRebalanceListener):  # type: ignore[misc]  # has no type
         self._changes = 0
         self._tasks: TaskGroup | None = None
 
-    def __repr__(self) -> str:
-        return f"<Ownership of {self._topic} {sorted(self.owned)}>"
-
     async def run(self, consumer: AIOKafkaConsumer) -> None:
         """Take part in the group until it is cancelled. `consumer` is subscribed to nothing yet."""
         self._consumer = consumer

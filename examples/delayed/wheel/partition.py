@@ -76,9 +76,6 @@ class PartitionWheel:
         self._retrying = anyio.Lock(fast_acquire=True)
         self._is_full = False
 
-    def __repr__(self) -> str:
-        return f"<PartitionWheel {self.number} at {self.positions}>"
-
     # What the readers call
 
     async def add(self, records: Sequence[Record], following: int) -> None:

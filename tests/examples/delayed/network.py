@@ -1,23 +1,29 @@
-"""A network between one process and the brokers, which can be cut."""
+"""A network between one process and the brokers, which can be cut.
+
+Run with the ports of a network as JSON, it is ``python -m examples.delayed`` behind that network.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import anyio
+from aiokafka.conn import AIOKafkaConnection  # type: ignore[import-untyped]  # has no types
 from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup
 
+from examples.delayed.command import main
 from examples.delayed.demo.instances import Instances
 
 
 class Network:
     """A proxy for each broker. While the network is cut, no byte passes, and neither side hears of that.
 
-    `ports` has the port of the proxy for each port of a broker. `behind_proxies` makes a process use them.
+    `ports` has the port of the proxy for each port of a broker.
     """
 
     def __init__(self) -> None:
@@ -70,7 +76,19 @@ def behind(network: Network) -> type[Instances]:
 
     class Behind(Instances):
         def program(self, name: str) -> list[str]:
-            proxied = ["tests.examples.delayed.behind_proxies", json.dumps(network.ports)]
+            proxied = ["tests.examples.delayed.network", json.dumps(network.ports)]
             return proxied if name == "a" else super().program(name)
 
     return Behind
+
+
+if __name__ == "__main__":
+    ports = {int(port): proxy for port, proxy in json.loads(sys.argv[1]).items()}
+    connect = AIOKafkaConnection.connect
+
+    async def connect_to_proxy(connection: Any) -> object:
+        connection._port = ports[connection._port]
+        return await connect(connection)
+
+    AIOKafkaConnection.connect = connect_to_proxy
+    sys.exit(main(sys.argv[2:]))

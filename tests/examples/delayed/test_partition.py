@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import anyio
@@ -21,14 +20,6 @@ async def test_the_owner_forwards_what_is_due_and_tells_the_others(tmp_path: Pat
         assert (request.id, request.target, request.value) == ("3-0", "orders", b"value")
         assert it.target.ids == [("delayed-done", b"3-0", NUMBER)]
         await it.forgets()
-
-
-async def test_the_owner_never_forwards_early(tmp_path: Path) -> None:
-    async with replica(tmp_path) as it:
-        it.own()
-        await it.add(due_in(0.05))
-        await it.target.changed.wait()
-        assert time.time() * 1000 >= it.target.delivered[0].due
 
 
 async def test_a_record_that_is_due_waits_for_its_owner(tmp_path: Path) -> None:

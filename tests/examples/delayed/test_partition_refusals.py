@@ -13,16 +13,6 @@ from purgatory.delayed import Receipt
 from tests.examples.delayed.partition_replica import StoredRecord, done, due_in, replica
 
 
-async def test_a_record_that_is_rejected_is_forwarded_as_any_other(tmp_path: Path) -> None:
-    async with replica(tmp_path) as it:
-        it.own()
-        await it.add(StoredRecord(0))
-        await it.target.changed.wait()
-        (request,) = it.target.delivered
-        assert request.target == "delayed-rejected"
-        assert "missing" in request.reason
-
-
 @pytest.mark.parametrize("at", [b"1125899906842623", b"1125899906842624", b"1800000000000000", b"9" * 16])
 async def test_each_due_time_is_stored_or_rejected(tmp_path: Path, at: bytes) -> None:
     async with replica(tmp_path) as it:

@@ -1,21 +1,19 @@
 """What librdkafka, aiokafka and kafka-python make of the answers."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from itertools import product
 from typing import Final
 
+from tests.examples.broker.live.clients.aiokafka_client import AiokafkaAdmin
 from tests.examples.broker.live.clients.client_interface import (
     CODECS,
     PATIENCE,
-    Admin,
     ConsumerSettings,
-    ElectsLeaders,
     ProducerSettings,
     Record,
     Refused,
 )
-from tests.examples.broker.live.clients.python_clients import CLIENTS
+from tests.examples.broker.live.clients.python_clients import CLIENTS, Admin
 from tests.examples.broker.live.live_cluster import until
 from tests.kafka.scenarios.answers import Plain
 from tests.kafka.scenarios.brokers import Brokers
@@ -41,8 +39,7 @@ ASKED: Final[dict[str, Callable[[Admin, str], Plain]]] = {
         topic + "-new", 1, 1, {"retention.ms": "long"}
     ),
     "create what collides": lambda admin, topic: [
-        admin.create_topic(name, 1, 1, {})  # type: ignore[func-returns-value]  # it may raise
-        for name in (topic + ".r", topic + "_r")
+        admin.create_topic(name, 1, 1, {}) for name in (topic + ".r", topic + "_r")
     ],
     "delete what is unknown": lambda admin, topic: admin.delete_topic("nowhere"),
     "delete": lambda admin, topic: admin.delete_topic(topic),
@@ -56,7 +53,7 @@ ASKED: Final[dict[str, Callable[[Admin, str], Plain]]] = {
     "delete records": lambda admin, topic: admin.delete_records(topic, 2),
     "delete all records": lambda admin, topic: admin.delete_records(topic, -1),
     "delete records beyond the end": lambda admin, topic: admin.delete_records(topic, 99),
-    "elect": lambda admin, topic: admin.elect_preferred(topic) if isinstance(admin, ElectsLeaders) else None,
+    "elect": lambda admin, topic: None if isinstance(admin, AiokafkaAdmin) else admin.elect_preferred(topic),
 }
 
 
@@ -124,14 +121,12 @@ def group(brokers: Brokers, client: str) -> Plain:
     topic = brokers.topic()
     _send(brokers, client, topic, ProducerSettings())
     servers = brokers.cluster.bootstrap_servers
-    with ExitStack() as stack:
-        settings = ConsumerSettings(group_id=brokers.name)
-        consumer = stack.enter_context(NAMED[client].consumer(servers, settings))
+    with NAMED[client].consumer(servers, ConsumerSettings(group_id=brokers.name)) as consumer:
         consumer.subscribe(topic)
         taken = [consumer.take(PATIENCE) for _ in range(3)]
-        admin = stack.enter_context(NAMED[client].admin(servers))
-        described = _outcome(lambda: admin.group(brokers.name))
-        listed = brokers.name in admin.groups()
+        with NAMED[client].admin(servers) as admin:
+            described = _outcome(lambda: admin.group(brokers.name))
+            listed = brokers.name in admin.groups()
     return [entry and entry[0] for entry in taken], described, listed
 
 

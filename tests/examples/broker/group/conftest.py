@@ -11,12 +11,14 @@ from tests.examples.broker.group.group_client import (
     Client,
     Hosts,
     MemoryLog,
+    all_join,
     form_group,
     lead,
 )
 
 CONFIG = GroupConfig(group_initial_rebalance_delay=INITIAL_DELAY, group_max_size=4)
 
+Pair = tuple[Client, ...]
 Coordinate = Callable[[GroupConfig], Awaitable[GroupCoordinator]]
 
 
@@ -47,3 +49,27 @@ async def member(coordinator: GroupCoordinator) -> Client:
     client = Client(coordinator)
     await form_group(client)
     return client
+
+
+@pytest.fixture
+async def pair(coordinator: GroupCoordinator) -> Pair:
+    """A leader and a follower that have joined and not synced."""
+    return await all_join(Client(coordinator), Client(coordinator))
+
+
+@pytest.fixture
+def leader(pair: Pair) -> Client:
+    return pair[0]
+
+
+@pytest.fixture
+def follower(pair: Pair) -> Client:
+    return pair[1]
+
+
+@pytest.fixture
+async def stable_pair(pair: Pair) -> Pair:
+    """A leader and a follower in a stable group."""
+    for client in pair:
+        await client.sync()
+    return pair

@@ -3,8 +3,6 @@
 from examples.broker.errors import ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.group import Group
-from examples.broker.group.offsets import CommittedOffset
-from examples.broker.group.requests import CommitRequest
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.group.group_client import (
     EVENTS,
@@ -39,14 +37,6 @@ async def test_administrators_see_a_protocol_while_the_group_is_stable_and_the_l
     assert described() == ("Stable", "range", [client.member_id.encode()])
     await client.join()
     assert described() == ("CompletingRebalance", None, [client.member_id.encode()])
-
-
-async def test_groups_are_listed_by_their_states(member: Client) -> None:
-    coordinator = member.coordinator
-    await coordinator.commit_offsets(CommitRequest("commits", {EVENTS: CommittedOffset(1)}))
-    listed = {group.group_id: group.state.value for group in coordinator.list_groups()}
-    assert listed == {"commits": "Empty", GROUP: "Stable"}
-    assert [group.group_id for group in coordinator.list_groups(["stable", "Dead"])] == [GROUP]
 
 
 async def test_a_deleted_group_and_its_offsets_are_unknown_to_the_next_coordinator(

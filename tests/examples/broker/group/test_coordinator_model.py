@@ -1,6 +1,7 @@
 """Invariants of a group under random clients, log failures, handovers and passing time."""
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +14,17 @@ from examples.broker.group.coordinator import GroupConfig
 from examples.broker.group.group import GroupState
 from examples.broker.group.requests import JoinResult, MemberIdentity, SyncResult
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.group_client import EVENTS, GROUP, Client, Hosts, MemoryLog, lead, settled
+from tests.examples.broker.group.group_client import (
+    EVENTS,
+    GROUP,
+    Client,
+    Hosts,
+    MemoryLog,
+    lead,
+    send,
+    settled,
+    start,
+)
 
 CONFIG = GroupConfig(group_initial_rebalance_delay=3, group_max_size=4)
 # Two of them share a group instance id, as a client and its replacement do.
@@ -30,7 +41,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.term = self.commits = self.acknowledged = 0
         self.generations: list[tuple[int, int]] = []
         self.leaders: dict[tuple[int, int], str] = {}
-        self.sent: list[tuple[int, asyncio.Task[Any]]] = []
+        self.sent: list[asyncio.Task[Any]] = []
         self.runner.run(self.set_up())
 
     async def set_up(self) -> None:
@@ -44,12 +55,11 @@ class GroupMachine(RuleBasedStateMachine):
             for index, instance in enumerate(INSTANCES)
         ]
 
-    def send(self, index: int, request: Any) -> None:
-        async def start() -> None:
-            self.sent.append((index, asyncio.create_task(request)))
-            await settled()
+    def begin(self, request: Coroutine[Any, Any, Any]) -> None:
+        async def begin() -> None:
+            self.sent.append(await start(request))
 
-        self.runner.run(start())
+        self.runner.run(begin())
 
     @rule(indices=st.sets(CLIENTS, min_size=1))
     def rebalance(self, indices: set[int]) -> None:
@@ -71,7 +81,7 @@ class GroupMachine(RuleBasedStateMachine):
             result = await client.join_once(requires_known_member_id=not old)
             self.joined(client, term, result)
 
-        self.send(index, join())
+        self.begin(join())
 
     def joined(self, client: Client, term: int, result: JoinResult) -> None:
         if result.error in (ErrorCode.unknown_member_id, ErrorCode.fenced_instance_id):
@@ -107,29 +117,15 @@ class GroupMachine(RuleBasedStateMachine):
             if result.error is ErrorCode.none:
                 assert result.assignment in (b"%d" % generation, b""), "an assignment of another generation"
 
-        self.send(index, sync())
+        self.begin(sync())
 
-    @rule(index=CLIENTS)
-    def heartbeat(self, index: int) -> None:
-        async def heartbeat() -> None:
-            with suppress(ApiError):
-                self.clients[index].heartbeat()
-
-        self.send(index, heartbeat())
-
-    @rule(index=CLIENTS)
-    def leave(self, index: int) -> None:
-        async def leave() -> None:
-            self.clients[index].leave()
-
-        self.send(index, leave())
+    @rule(index=CLIENTS, request=st.sampled_from(["heartbeat", "leave"]))
+    def request(self, index: int, request: str) -> None:
+        self.begin(send(self.clients[index], request))
 
     @rule(instance=st.sampled_from(["static", "other"]))
     def remove_static_member(self, instance: str) -> None:
-        async def remove() -> None:
-            self.coordinator.leave(GROUP, [MemberIdentity("", instance)])
-
-        self.send(0, remove())
+        self.begin(send(self.clients[0], "leave", member=MemberIdentity("", instance)))
 
     @rule(index=CLIENTS)
     def commit(self, index: int) -> None:
@@ -144,12 +140,12 @@ class GroupMachine(RuleBasedStateMachine):
             if error is ErrorCode.none:
                 self.acknowledged = max(self.acknowledged, number)
 
-        self.send(index, commit())
+        self.begin(commit())
 
     @rule(position=st.integers(0, 100))
     def vanish(self, position: int) -> None:
         """A client disconnects while it waits."""
-        waiting = [task for _, task in self.sent if not task.done()]
+        waiting = [task for task in self.sent if not task.done()]
         if waiting:
             waiting[position % len(waiting)].cancel()
             self.runner.run(settled())
@@ -194,7 +190,7 @@ class GroupMachine(RuleBasedStateMachine):
             with suppress(ApiError):
                 await self.coordinator.delete_group(GROUP)
 
-        self.send(0, delete())
+        self.begin(delete())
 
     @invariant()
     def generations_only_grow(self) -> None:
@@ -204,10 +200,10 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def nobody_failed(self) -> None:
-        for _, task in self.sent:
+        for task in self.sent:
             if task.done() and not task.cancelled():
                 task.result()
-        self.sent = [(index, task) for index, task in self.sent if not task.done()]
+        self.sent = [task for task in self.sent if not task.done()]
 
     @invariant()
     def what_was_acknowledged_is_seen(self) -> None:
@@ -254,7 +250,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.log.appended.set()
         for _ in range(20):
             await asyncio.sleep(30)
-        assert all(task.done() for _, task in self.sent)
+        assert all(task.done() for task in self.sent)
         assert all(figures.pending == 0 for figures in self.coordinator.statistics().values())
         assert all(group.state is GroupState.EMPTY for group in self.coordinator._groups)
         await self.hosts.aclose()

@@ -9,6 +9,7 @@ from examples.broker.errors import ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import MemberIdentity
 from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.group.conftest import Pair
 from tests.examples.broker.group.group_client import (
     EVENTS,
     GROUP,
@@ -28,9 +29,8 @@ from tests.examples.broker.group.group_client import (
 )
 
 
-async def test_the_expiration_of_a_member_makes_the_others_rebalance(coordinator: GroupCoordinator) -> None:
-    silent, alive = Client(coordinator), Client(coordinator)
-    await form_group(silent, alive)
+async def test_the_expiration_of_a_member_makes_the_others_rebalance(stable_pair: Pair) -> None:
+    silent, alive = stable_pair
     await asyncio.sleep(SESSION / 2)
     alive.heartbeat()
     await asyncio.sleep(SESSION / 2 + TICK)
@@ -118,9 +118,10 @@ async def test_a_member_that_waits_for_its_assignment_does_not_expire(coordinato
     assert len(members_of(coordinator)) == 2
 
 
-async def test_a_leaving_member_makes_the_others_rebalance_at_once(coordinator: GroupCoordinator) -> None:
-    leaves, stays = Client(coordinator), Client(coordinator)
-    await form_group(leaves, stays)
+async def test_a_leaving_member_makes_the_others_rebalance_at_once(
+    coordinator: GroupCoordinator, stable_pair: Pair
+) -> None:
+    leaves, stays = stable_pair
     assert leaves.leave() is ErrorCode.none
     assert await send(stays, "heartbeat") is ErrorCode.rebalance_in_progress
     assert await send(leaves, "heartbeat") is ErrorCode.unknown_member_id
@@ -129,10 +130,8 @@ async def test_a_leaving_member_makes_the_others_rebalance_at_once(coordinator: 
     assert (state_of(coordinator), waiting(coordinator)) == ("Empty", {})
 
 
-async def test_a_rebalance_does_not_wait_for_a_member_that_has_left(coordinator: GroupCoordinator) -> None:
-    leaves, stays = Client(coordinator), Client(coordinator)
-    await form_group(leaves, stays)
-    stays.protocols = (("range", b"other topics"),)
+async def test_a_rebalance_does_not_wait_for_a_member_that_has_left(stable_pair: Pair) -> None:
+    stays, leaves = stable_pair
     joining = await start(stays.join())
     assert leaves.leave() is ErrorCode.none
     assert (await settles(joining)).error is ErrorCode.none

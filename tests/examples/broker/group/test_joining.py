@@ -8,7 +8,7 @@ import pytest
 from examples.broker.errors import ErrorCode
 from examples.broker.group.coordinator import GroupConfig, GroupCoordinator
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.group.conftest import Coordinate
+from tests.examples.broker.group.conftest import Coordinate, Pair
 from tests.examples.broker.group.group_client import (
     GROUP,
     INITIAL_DELAY,
@@ -16,6 +16,7 @@ from tests.examples.broker.group.group_client import (
     SESSION,
     TICK,
     Client,
+    all_join,
     form_group,
     lead,
     send,
@@ -27,37 +28,21 @@ from tests.examples.broker.group.group_client import (
 )
 
 
-async def stable_pair(coordinator: GroupCoordinator) -> tuple[Client, Client]:
-    """Return a leader and a follower in a stable group."""
-    leader, follower = Client(coordinator), Client(coordinator)
-    await asyncio.gather(*[await start(client.join_and_sync()) for client in (leader, follower)])
-    return leader, follower
-
-
-async def test_a_lone_member_leads_the_first_generation_after_the_initial_delay(
-    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
-) -> None:
-    client = Client(coordinator, "reader")
-    joined = await client.join()
-    assert virtual_time.time() == INITIAL_DELAY
-    assert joined.error is ErrorCode.none
-    assert (joined.generation_id, joined.protocol_type, joined.protocol_name) == (1, "consumer", "range")
-    assert joined.leader_id == joined.member_id
-    assert joined.member_id.startswith("reader-")
-    assert [(member.member_id, member.metadata) for member in joined.members] == [
-        (client.member_id, b"subscription")
-    ]
-    assert (await client.sync()).assignment == client.member_id.encode()
-
-
-async def test_members_that_join_within_the_initial_delay_form_one_generation(
+async def test_members_that_join_within_the_initial_delay_form_one_generation_with_a_leader(
     coordinator: GroupCoordinator,
 ) -> None:
-    clients = [Client(coordinator) for _ in range(3)]
-    await form_group(*clients)
-    (leader,) = [client for client in clients if client.leads]
-    assert {client.joined.leader_id for client in clients} == {leader.member_id}
-    assert {member.member_id for member in leader.joined.members} == {client.member_id for client in clients}
+    clients = await all_join(*(Client(coordinator, "reader") for _ in range(3)))
+    leader, *followers = clients
+    for client in clients:
+        joined = client.joined
+        assert (joined.generation_id, joined.protocol_type, joined.protocol_name) == (1, "consumer", "range")
+        assert (joined.leader_id, joined.member_id) == (leader.member_id, client.member_id)
+        assert joined.member_id.startswith("reader-")
+    assert {(member.member_id, member.metadata) for member in leader.joined.members} == {
+        (client.member_id, b"subscription") for client in clients
+    }
+    assert [client.joined.members for client in followers] == [(), ()]
+    await asyncio.gather(*(client.sync() for client in clients))
     assert (state_of(coordinator), waiting(coordinator)) == ("Stable", {"heartbeat": 3})
 
 
@@ -147,9 +132,12 @@ async def test_expired_pending_members_leave_no_group(coordinator: GroupCoordina
     assert waiting(coordinator) == {}
 
 
-async def test_old_clients_join_in_one_step_without_a_member_id(coordinator: GroupCoordinator) -> None:
+async def test_an_old_client_joins_in_one_step_and_alone_after_the_initial_delay(
+    coordinator: GroupCoordinator, virtual_time: VirtualTimeLoop
+) -> None:
     joined = await Client(coordinator).join_once(requires_known_member_id=False)
     assert (joined.error, joined.generation_id) == (ErrorCode.none, 1)
+    assert virtual_time.time() == INITIAL_DELAY
 
 
 async def test_the_common_protocol_that_most_members_prefer_is_selected(
@@ -175,33 +163,25 @@ async def test_a_second_join_answers_the_pending_one_rebalance_in_progress(
     assert (await later).error is ErrorCode.none
 
 
-async def test_a_repeated_join_gets_the_same_answer(coordinator: GroupCoordinator) -> None:
-    leader, follower = Client(coordinator), Client(coordinator)
-    results = await asyncio.gather(*[await start(client.join()) for client in (leader, follower)])
-    assert [await client.join() for client in (leader, follower)] == results, "while the group syncs"
-    await asyncio.gather(leader.sync(), follower.sync())
-    assert await follower.join() == results[1], "a follower, also when it is stable"
-    assert state_of(coordinator) == "Stable"
+async def test_a_repeated_join_gets_the_same_answer(pair: Pair) -> None:
+    answers = [client.joined for client in pair]
+    assert [await client.join() for client in pair] == answers, "while the group syncs"
+    await asyncio.gather(*(client.sync() for client in pair))
+    assert await pair[1].join() == answers[1], "a follower, also when it is stable"
+    assert state_of(pair[1].coordinator) == "Stable"
 
 
-async def test_a_rejoin_of_the_leader_makes_a_stable_group_rebalance(coordinator: GroupCoordinator) -> None:
-    leader, follower = await stable_pair(coordinator)
-    joining = await start(leader.join())
-    assert state_of(coordinator) == "PreparingRebalance"
-    await follower.join()
-    assert (await joining).generation_id == 2
-
-
-async def test_a_follower_with_another_subscription_makes_the_group_rebalance(
-    coordinator: GroupCoordinator,
+@pytest.mark.parametrize(("rejoins", "topics"), [(0, b"subscription"), (1, b"other topics")])
+async def test_a_leader_that_rejoins_or_another_subscription_makes_a_stable_group_rebalance(
+    stable_pair: Pair, rejoins: int, topics: bytes
 ) -> None:
-    leader, follower = await stable_pair(coordinator)
-    follower.protocols = (("range", b"other topics"),)
-    joining = await start(follower.join())
-    assert state_of(coordinator) == "PreparingRebalance"
-    await leader.join()
+    leader = stable_pair[0]
+    stable_pair[rejoins].protocols = (("range", topics),)
+    joining = await start(stable_pair[rejoins].join())
+    assert state_of(leader.coordinator) == "PreparingRebalance"
+    await stable_pair[1 - rejoins].join()
     assert (await joining).generation_id == 2
-    assert b"other topics" in [member.metadata for member in leader.joined.members]
+    assert {member.metadata for member in leader.joined.members} == {b"subscription", topics}
 
 
 async def test_a_client_that_disconnects_during_its_join_is_not_in_the_generation(
@@ -229,16 +209,3 @@ async def test_a_member_whose_client_disconnects_during_its_join_expires_at_its_
     await stays.join()
     assert virtual_time.time() == began + SESSION
     assert [member.member_id for member in stays.joined.members] == [stays.member_id]
-
-
-async def test_a_member_whose_client_reconnects_in_time_is_in_the_generation(
-    coordinator: GroupCoordinator,
-) -> None:
-    client = Client(coordinator)
-    vanishing = await start(client.join())
-    vanishing.cancel()
-    await settled()
-    joined = await client.join()
-    assert (joined.error, joined.member_id) == (ErrorCode.none, client.member_id)
-    await client.sync()
-    assert waiting(coordinator) == {"heartbeat": 1}

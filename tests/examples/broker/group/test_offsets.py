@@ -121,23 +121,6 @@ async def test_a_group_with_a_pending_commit_is_kept(coordinator: GroupCoordinat
     assert committed(coordinator) == 7
 
 
-async def test_a_retry_of_one_of_two_failed_commits_takes_effect(
-    coordinator: GroupCoordinator, log: MemoryLog
-) -> None:
-    async def insist() -> None:
-        while await Client(coordinator).commit(EVENTS, 7) is not ErrorCode.none:
-            log.error = ErrorCode.none
-
-    log.error = ErrorCode.not_enough_replicas
-    log.appended.clear()
-    insisting = await start(insist())
-    giving_up = await start(Client(coordinator).commit(MORE, 8))
-    log.appended.set()
-    await insisting
-    assert await giving_up is ErrorCode.coordinator_not_available
-    assert committed(coordinator) == 7
-
-
 def test_what_completes_after_a_later_commit_or_deletion_is_not_visible() -> None:
     offsets = GroupOffsets()
     earlier = offsets.prepare(dict.fromkeys([EVENTS, MORE, OTHER], CommittedOffset(7)))

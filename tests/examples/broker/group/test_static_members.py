@@ -8,6 +8,7 @@ from examples.broker.errors import ErrorCode
 from examples.broker.group.coordinator import GroupCoordinator
 from examples.broker.group.requests import MemberIdentity
 from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.group.conftest import Pair
 from tests.examples.broker.group.group_client import (
     GROUP,
     REBALANCE,
@@ -27,12 +28,17 @@ from tests.examples.broker.group.group_client import (
 )
 
 
-async def static_pair(coordinator: GroupCoordinator, *, session: float = SESSION) -> tuple[Client, Client]:
+async def static_pair(coordinator: GroupCoordinator, *, session: float = SESSION) -> Pair:
     """Return a leader and a follower in a stable group."""
     clients = [Client(coordinator, instance=name, session=session) for name in ("one", "two")]
     await form_group(*clients)
     leader, follower = sorted(clients, key=lambda client: not client.leads)
     return leader, follower
+
+
+@pytest.fixture
+async def pair(coordinator: GroupCoordinator) -> Pair:
+    return await static_pair(coordinator)
 
 
 def restarted(client: Client) -> Client:
@@ -49,9 +55,8 @@ async def test_a_static_member_joins_in_one_step(coordinator: GroupCoordinator) 
 
 
 async def test_a_restarted_follower_keeps_its_assignment_without_a_rebalance(
-    coordinator: GroupCoordinator,
+    coordinator: GroupCoordinator, leader: Client, follower: Client
 ) -> None:
-    leader, follower = await static_pair(coordinator)
     again = restarted(follower)
     joined = await settles(again.join())
     assert (joined.error, joined.generation_id, joined.members) == (ErrorCode.none, 1, ())
@@ -63,37 +68,27 @@ async def test_a_restarted_follower_keeps_its_assignment_without_a_rebalance(
 
 
 @pytest.mark.parametrize("request_name", ["heartbeat", "join", "sync", "leave", "commit"])
-async def test_the_client_that_was_replaced_is_fenced(
-    coordinator: GroupCoordinator, request_name: str
-) -> None:
-    _, follower = await static_pair(coordinator)
+async def test_the_client_that_was_replaced_is_fenced(request_name: str, follower: Client) -> None:
     await restarted(follower).join()
     assert await send(follower, request_name) is ErrorCode.fenced_instance_id
 
 
-async def test_a_restarted_leader_learns_that_it_leads_and_must_not_assign(
-    coordinator: GroupCoordinator,
-) -> None:
-    leader, _ = await static_pair(coordinator)
+async def test_a_restarted_leader_learns_that_it_leads_and_must_not_assign(leader: Client) -> None:
     joined = await restarted(leader).join()
     assert joined.skip_assignment
     assert joined.leader_id == joined.member_id
     assert {member.group_instance_id for member in joined.members} == {"one", "two"}
 
 
-async def test_a_restarted_leader_with_an_old_client_does_not_learn_that_it_leads(
-    coordinator: GroupCoordinator,
-) -> None:
-    leader, _ = await static_pair(coordinator)
+async def test_a_restarted_leader_with_an_old_client_does_not_learn_that_it_leads(leader: Client) -> None:
     joined = await restarted(leader).join_once(supports_skip_assignment=False)
     assert (joined.error, joined.leader_id, joined.members) == (ErrorCode.none, leader.member_id, ())
     assert not joined.skip_assignment
 
 
 async def test_the_new_id_of_a_static_member_is_stored_before_the_answer(
-    coordinator: GroupCoordinator, log: MemoryLog
+    coordinator: GroupCoordinator, log: MemoryLog, follower: Client
 ) -> None:
-    _, follower = await static_pair(coordinator)
     log.appended.clear()
     again = restarted(follower)
     joining = await start(again.join())
@@ -105,9 +100,8 @@ async def test_the_new_id_of_a_static_member_is_stored_before_the_answer(
 
 
 async def test_a_new_id_that_the_log_refuses_is_an_error_and_the_next_join_gets_another(
-    coordinator: GroupCoordinator, log: MemoryLog
+    coordinator: GroupCoordinator, log: MemoryLog, follower: Client
 ) -> None:
-    _, follower = await static_pair(coordinator)
     log.error = ErrorCode.not_enough_replicas
     again = restarted(follower)
     assert (await again.join()).error is ErrorCode.coordinator_not_available
@@ -117,9 +111,8 @@ async def test_a_new_id_that_the_log_refuses_is_an_error_and_the_next_join_gets_
 
 
 async def test_a_rebalance_includes_a_restarted_member_whose_new_id_is_being_stored(
-    coordinator: GroupCoordinator, log: MemoryLog
+    coordinator: GroupCoordinator, log: MemoryLog, leader: Client, follower: Client
 ) -> None:
-    leader, follower = await static_pair(coordinator)
     log.appended.clear()
     joining = await start(restarted(follower).join())
     newcomer = await start(Client(coordinator, instance="three").join())
@@ -155,17 +148,6 @@ async def test_a_member_that_restarts_during_the_sync_makes_the_group_rebalance(
     assert state_of(coordinator) == "PreparingRebalance"
     await one.join()
     assert (await joining).generation_id == 2
-
-
-async def test_a_pending_join_is_fenced_by_the_next_client_of_the_same_member(
-    coordinator: GroupCoordinator,
-) -> None:
-    client = Client(coordinator, instance="one")
-    earlier = await start(client.join())
-    later = await start(restarted(client).join())
-    assert (await earlier).error is ErrorCode.fenced_instance_id
-    assert (await later).error is ErrorCode.none
-    assert len(members_of(coordinator)) == 1
 
 
 async def test_a_static_member_that_restarts_without_having_synced_is_still_waited_for(

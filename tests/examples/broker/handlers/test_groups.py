@@ -296,6 +296,8 @@ async def test_groups_are_described_listed_and_deleted(groups: GroupCoordinator)
         (READERS, "Stable", "consumer")
     ]
     assert (await list_groups(groups, CONTEXT, ListGroupsRequest(states_filter=("Empty",)))).groups == ()
+    asked_for = ListGroupsRequest(states_filter=("stable", "Dead"))
+    assert len((await list_groups(groups, CONTEXT, asked_for)).groups) == 1
     groups.elected((groups.partition_for(READERS) + 1) % 50)
     loading = await list_groups(groups, CONTEXT, ListGroupsRequest())
     assert (loading.error_code, loading.groups) == (ErrorCode.coordinator_load_in_progress, ())

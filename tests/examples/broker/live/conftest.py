@@ -1,5 +1,6 @@
 """Clusters for tests with real brokers and real clients, and the mark of these tests."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from examples.broker.cluster import ClusterConfig
 from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.group.coordinator import GroupConfig
 from examples.broker.node.node import BrokerConfig
+from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.clients.python_clients import CLIENTS, Client
+from tests.examples.broker.live.groups.live_group import LiveGroup
 from tests.examples.broker.live.live_cluster import LiveCluster
 
 # Kafka's defaults, except for shorter intervals. A broker that a busy machine holds up for a while stays live
@@ -52,3 +56,29 @@ def cluster() -> Iterator[LiveCluster]:
     """A cluster for one test, which may stop, kill and pause its brokers."""
     with LiveCluster.running(CONFIG) as cluster:
         yield cluster
+
+
+@pytest.fixture(params=CLIENTS, ids=lambda client: client.name)
+def client(request: pytest.FixtureRequest) -> Client:
+    """Runs the test with each Python client in turn."""
+    client: Client = request.param
+    return client
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """The name of the test, as a topic may have it."""
+    return re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name)
+
+
+@pytest.fixture
+def topic(shared_cluster: LiveCluster, name: str) -> LiveTopic:
+    """A new topic."""
+    return LiveTopic.create(shared_cluster, name)
+
+
+@pytest.fixture
+def group(shared_cluster: LiveCluster, client: Client, name: str) -> Iterator[LiveGroup]:
+    """A group without members. After the test its members leave, and no operation may stay pending."""
+    with LiveGroup.running(shared_cluster, client, name) as group:
+        yield group

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Self
 
 from tests.examples.broker.live.clients.client_interface import (
-    Client,
     Producer,
     ProducerSettings,
     Record,
 )
+from tests.examples.broker.live.clients.python_clients import Client
 
 
 class Writer:

@@ -16,7 +16,8 @@ from purgatory import DelayedOperation, PurgatoryStatistics
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
+# Seconds. A busy machine needs half a minute to start a process.
+PATIENCE = 90.0
 
 
 class LiveCluster(ThreadedCluster):
@@ -33,6 +34,24 @@ class LiveCluster(ThreadedCluster):
             for name, counts in purgatories.items()
             if counts.pending
         }
+
+    def waiting(self, *, apart_from: str = "") -> dict[tuple[int, str], int]:
+        """Count the pending operations of clients by broker and purgatory, without the fetches of a topic."""
+
+        def look(cluster: Cluster) -> dict[tuple[int, str], int]:
+            waiting = {
+                (broker_id, name): counts.pending
+                for broker_id, purgatories in cluster.statistics().items()
+                for name, counts in purgatories.items()
+            }
+            for broker_id, node in cluster.nodes.items():
+                waiting[broker_id, "fetch"] = sum(
+                    {partition.topic for partition in partitions} != {apart_from}
+                    for partitions in consumers_fetches(node.replicas).values()
+                )
+            return {where: count for where, count in waiting.items() if count}
+
+        return self.look(look)
 
     def create_topics(self, *topics: NewTopic) -> None:
         """Create topics, and wait until every broker knows them."""
@@ -52,6 +71,14 @@ class LiveCluster(ThreadedCluster):
         """Kill a broker, and end its session."""
         super().kill(broker_id)
         self.fence(broker_id)
+
+    def pause_followers(self, *broker_ids: int) -> None:
+        for broker_id in broker_ids:
+            self.pause_follower(broker_id)
+
+    def resume_followers(self, *broker_ids: int) -> None:
+        for broker_id in broker_ids:
+            self.resume_follower(broker_id)
 
     def leader_of(self, topic: str, partition: int = 0) -> int:
         state = self.look(

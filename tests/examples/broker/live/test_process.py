@@ -139,35 +139,6 @@ def test_a_stop_answers_pending_requests_frees_the_ports_and_prints_nothing_else
             taken.bind(address)
 
 
-def test_a_broker_stopped_by_command_leads_nothing_until_it_is_started_and_elected(
-    brokers: BrokerProcess,
-) -> None:
-    brokers.answer("stop 2", "done")
-    brokers.answer("brokers", r"│ 2 +│ [0-9.:]+ +│ stopped +│ 0 ")
-    brokers.answer("topics", rf"│ {TOPIC}-1 +│ 3 +│ \d+ +│ 3 1 +│ 2 3 1 ")
-    brokers.answer("start 2", "done")
-    brokers.answer("topics", rf"│ {TOPIC}-1 +│ 3 +│ \d+ +│ 2 3 1 +│ 2 3 1 ")
-    brokers.answer("elect", "partitions that have their preferred leader again: 1")
-    brokers.answer("topics", rf"│ {TOPIC}-1 +│ 2 ")
-    brokers.type("quit")
-    brokers.assert_ends()
-
-
-def test_when_nobody_reads_the_output_any_more_the_brokers_go_on() -> None:
-    with subprocess.Popen(
-        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=REPOSITORY
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline().startswith(b"bootstrap.servers=")
-        process.stdout.close()
-        process.stdin.write(b"brokers\nstop 1\nbrokers\nquit\n")
-        process.stdin.close()
-        assert process.stderr.read() == b""
-        assert process.wait(PATIENCE) == 0
-
-
 def test_without_standard_input_the_brokers_go_on(brokers: BrokerProcess) -> None:
     assert brokers.process.stdin is not None
     brokers.process.stdin.close()

@@ -58,16 +58,6 @@ def stored(partition: Partition) -> list[bytes]:
     return [batch.data for batch in partition.log.batches()]
 
 
-def pause_followers(topic: LiveTopic, *broker_ids: int) -> None:
-    for broker_id in broker_ids:
-        topic.cluster.pause_follower(broker_id)
-
-
-def resume_followers(topic: LiveTopic, *broker_ids: int) -> None:
-    for broker_id in broker_ids:
-        topic.cluster.resume_follower(broker_id)
-
-
 def remove_lagging(topic: LiveTopic) -> None:
     """Let the leader remove the replicas that are not at its end, as if they had lagged for long enough."""
 
@@ -84,14 +74,14 @@ def test_a_record_waits_for_a_hanging_follower_until_it_has_left_the_in_sync_rep
     topic: LiveTopic, producer: Producer
 ) -> None:
     producer.send(topic.name, RECORD)
-    pause_followers(topic, 3)
+    topic.cluster.pause_followers(3)
     (late,) = producer.begin(topic.name, RECORD)
     until(lambda: ends(topic) == {1: 2, 2: 2, 3: 1})
     assert not late.done()
     remove_lagging(topic)
     assert late.result(PATIENCE) == 1
     assert topic.state.in_sync == (1, 2)
-    resume_followers(topic, 3)
+    topic.cluster.resume_followers(3)
     until(lambda: topic.state.in_sync == (1, 2, 3))
     assert topic.on_each(stored)[3] == topic.on_each(stored)[1]
 
@@ -101,13 +91,13 @@ def test_below_min_insync_replicas_nothing_is_appended(topic: LiveTopic) -> None
         Confluent().producer(topic.cluster.bootstrap_servers, ProducerSettings(acks=1)) as hasty,
         one_shot(topic) as producer,
     ):
-        pause_followers(topic, 2, 3)
+        topic.cluster.pause_followers(2, 3)
         hasty.send(topic.name, RECORD)
         remove_lagging(topic)
         with pytest.raises(Refused, match="NOT_ENOUGH_REPLICAS"):
             producer.send(topic.name, RECORD)
         assert ends(topic) == {1: 2, 2: 1, 3: 1}
-        resume_followers(topic, 2, 3)
+        topic.cluster.resume_followers(2, 3)
         until(lambda: topic.state.in_sync == (1, 2, 3))
         assert producer.send(topic.name, RECORD) == [2]
 
@@ -116,7 +106,7 @@ def test_below_min_insync_replicas_nothing_is_appended(topic: LiveTopic) -> None
 def test_a_record_that_is_not_committed_in_time_is_committed_later(topic: LiveTopic, leave: bool) -> None:
     """Below the minimum of in-sync replicas, the high watermark does not move (KAFKA-15583)."""
     with one_shot(topic, REQUEST_TIMEOUT) as producer:
-        pause_followers(topic, 2, 3)
+        topic.cluster.pause_followers(2, 3)
         (late,) = producer.begin(topic.name, RECORD)
         until(lambda: ends(topic)[1] == 2)
         if leave:
@@ -125,5 +115,5 @@ def test_a_record_that_is_not_committed_in_time_is_committed_later(topic: LiveTo
             late.result(PATIENCE)
         assert topic.state.in_sync == ((1,) if leave else (1, 2, 3))
         assert topic.high_watermark() == 1
-        resume_followers(topic, 2, 3)
+        topic.cluster.resume_followers(2, 3)
         until(lambda: topic.high_watermark() == 2)

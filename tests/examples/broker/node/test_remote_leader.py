@@ -15,6 +15,7 @@ from examples.broker.node.remote_leader import RemoteLeader
 from examples.broker.protocol.apis import FETCH
 from examples.broker.replication.follower_request import FollowerRequest
 from examples.broker.replication.hosted_partitions import HostedPartitions
+from examples.broker.replication.partition import Partition
 from examples.broker.replication.replica_fetcher import LogOffsets, ReplicaFetcher
 from examples.broker.replication.requests import FetchParams, PartitionFetch
 from examples.broker.storage.wire_batch import WireRecordBatch
@@ -24,44 +25,50 @@ from tests.examples.broker.leader_broker import Cluster, events
 from tests.examples.broker.wire_batches import wire_batch
 
 
+class Follower:
+    """Broker 1, which follows partitions of broker 0 over the protocol."""
+
+    def __init__(self, cluster: Cluster, *partitions: int) -> None:
+        self._cluster = cluster
+        self._followed = cluster.create(*partitions, replicas=2)
+        self.hosted = HostedPartitions(1)
+        self.look_at_the_image()
+        self.fetcher = self.connected_by(Loopback)
+
+    def look_at_the_image(self) -> None:
+        self.hosted.apply(self._cluster.image, self._followed, now=0)
+
+    def connected_by(self, connection: type[Loopback]) -> ReplicaFetcher:
+        leader = RemoteLeader(connection(self._cluster.sessions), 1)
+        return ReplicaFetcher(leader, self.hosted, self._followed[::-1], max_wait=0.1)
+
+    def partition(self, index: int) -> Partition:
+        partition = self.hosted.get(events(index))
+        assert partition is not None
+        return partition
+
+
 async def test_a_follower_over_the_protocol_replicates_diverges_and_returns(cluster: Cluster) -> None:
-    (topic_partition,) = cluster.create(0, replicas=2)
-    hosted = HostedPartitions(1)
-    hosted.apply(cluster.image, [topic_partition], now=0)
-    partition = hosted.get(topic_partition)
-    assert partition is not None
-    follower = ReplicaFetcher(
-        RemoteLeader(Loopback(cluster.sessions), 1), hosted, [topic_partition], max_wait=0.1
-    )
-    appended = await cluster.start(produced(cluster, produce((0, wire_batch(b"one", b"two")), acks=-1)))
+    follower = Follower(cluster, 0, 1)
+    partition, leader = follower.partition(0), cluster.partition(events())
+    batches = (0, wire_batch(b"one", b"two")), (1, wire_batch(b"three"))
+    appended = await cluster.start(produced(cluster, produce(*batches, acks=-1)))
     for _ in range(2):
-        await follower.fetch_once()
-    assert await appended == [(0, ErrorCode.none, 0)]
-    assert list(partition.log.batches()) == list(cluster.partition(topic_partition).log.batches())
+        await follower.fetcher.fetch_once()
+    assert await appended == [(0, ErrorCode.none, 0), (1, ErrorCode.none, 0)]
+    assert list(partition.log.batches()) == list(leader.log.batches())
+    assert follower.partition(1).log.log_end_offset == 1
     partition.local.append_as_follower([WireRecordBatch.parse(wire_batch(b"lost")).at(2, 1)], 0, 0)
     for _ in range(2):
-        cluster.lead_by(topic_partition, 0)
-    hosted.apply(cluster.image, [topic_partition], now=0)
-    await follower.fetch_once()
+        cluster.lead_by(events(), 0)
+    follower.look_at_the_image()
+    await follower.fetcher.fetch_once()
     assert partition.log.log_end_offset == 2
-    cluster.partition(topic_partition).delete_records(2)
+    leader.delete_records(2)
     partition.local.truncate_to(0)
-    # The follower looks at its replicas again.
-    hosted.apply(cluster.image, [], now=0)
-    await follower.fetch_once()
+    follower.look_at_the_image()
+    await follower.fetcher.fetch_once()
     assert (partition.log.log_start_offset, partition.high_watermark) == (2, 2)
-
-
-async def test_a_follower_asks_for_its_partitions_topic_by_topic(cluster: Cluster) -> None:
-    one, two = cluster.create(0, 1, replicas=2)
-    hosted = HostedPartitions(1)
-    hosted.apply(cluster.image, [one, two], now=0)
-    await produced(cluster, produce((0, wire_batch(b"one")), (1, wire_batch(b"two"))))
-    await ReplicaFetcher(RemoteLeader(Loopback(cluster.sessions), 1), hosted, [two, one]).fetch_once()
-    for topic_partition in (one, two):
-        partition = hosted.get(topic_partition)
-        assert partition is not None
-        assert partition.log.log_end_offset == 1
 
 
 async def test_a_follower_gets_the_leaders_log_end_offset(cluster: Cluster) -> None:
@@ -84,20 +91,16 @@ class Damaging(Loopback):
 
 
 async def test_records_damaged_on_the_way_are_not_appended(cluster: Cluster) -> None:
-    (topic_partition,) = cluster.create(0, replicas=2)
+    follower = Follower(cluster, 0)
     await produced(cluster, produce((0, wire_batch(b"one"))))
-    hosted = HostedPartitions(1)
-    hosted.apply(cluster.image, [topic_partition], now=0)
-    await ReplicaFetcher(RemoteLeader(Damaging(cluster.sessions), 1), hosted, [topic_partition]).fetch_once()
-    partition = hosted.get(topic_partition)
-    assert partition is not None
-    assert partition.log.log_end_offset == 0
+    await follower.connected_by(Damaging).fetch_once()
+    assert follower.partition(0).log.log_end_offset == 0
     await asyncio.sleep(1)
-    await ReplicaFetcher(RemoteLeader(Loopback(cluster.sessions), 1), hosted, [topic_partition]).fetch_once()
-    assert partition.log.log_end_offset == 1
+    await follower.connected_by(Loopback).fetch_once()
+    assert follower.partition(0).log.log_end_offset == 1
 
 
-async def test_a_followers_second_fetch_has_only_changes(cluster: Cluster) -> None:
+async def test_a_followers_second_fetch_has_only_changes_until_its_session_is_lost(cluster: Cluster) -> None:
     cluster.create(0, 1)
     follower = RemoteLeader(Loopback(cluster.sessions), 1)
     params = FetchParams(replica_id=1, max_wait=0)
@@ -105,18 +108,10 @@ async def test_a_followers_second_fetch_has_only_changes(cluster: Cluster) -> No
     assert (await follower.fetch(params, wanted)).keys() == wanted.keys()
     assert await follower.fetch(params, wanted) == {}
     await cluster.produce(events(1), acks=1)
-    news = await follower.fetch(params, wanted)
-    assert list(news) == [events(1)]
-
-
-async def test_an_unknown_fetch_session_closes_the_connection(cluster: Cluster) -> None:
-    cluster.create(0)
-    follower = RemoteLeader(Loopback(cluster.sessions), 1)
-    params = FetchParams(replica_id=1, max_wait=0)
-    await follower.fetch(params, FollowerRequest({events(): PartitionFetch(0)}))
+    assert list(await follower.fetch(params, wanted)) == [events(1)]
     cluster.sessions.open(1, {})
     with pytest.raises(ConnectionError, match="FETCH_SESSION_ID_NOT_FOUND"):
-        await follower.fetch(params, FollowerRequest({events(): PartitionFetch(0)}))
+        await follower.fetch(params, wanted)
 
 
 class Consumer:
@@ -160,7 +155,7 @@ async def test_a_consumer_in_a_session_is_told_of_changed_partitions_only(cluste
     assert batches(await consumer.fetch(3, at(10, 1))) == []
 
 
-async def test_a_consumer_closes_its_session(cluster: Cluster) -> None:
+async def test_a_consumer_closes_its_session_or_has_none(cluster: Cluster) -> None:
     cluster.create(0)
     consumer = Consumer(cluster)
     for last in (0, -1):
@@ -168,13 +163,7 @@ async def test_a_consumer_closes_its_session(cluster: Cluster) -> None:
         (session,) = cluster.sessions.of(events())
         await consumer.fetch(last, at(0))
         assert session not in cluster.sessions.of(events())
-    assert consumer.session_id == 0
     assert cluster.sessions.of(events()) == []
-
-
-async def test_a_fetch_without_a_session_has_no_session_id(cluster: Cluster) -> None:
-    cluster.create(0)
-    consumer = Consumer(cluster)
     assert batches(await consumer.fetch(-1, at(0))) == [(0, False)]
     assert consumer.session_id == 0
 

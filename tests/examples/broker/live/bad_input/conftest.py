@@ -6,22 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from examples.broker.cluster import Cluster
 from examples.broker.controller.new_topic import NewTopic
 from examples.broker.controller.settings import OFFSETS_TOPIC
 from tests.examples.broker.live.bad_input.healthy_client import HealthyClient
 from tests.examples.broker.live.bad_input.raw_client import RawClient
 from tests.examples.broker.live.bad_input.valid_requests import (
     FOLLOWER,
+    HEALTHY_TOPIC,
     LEADER,
     REPLICATED_TOPIC,
     TOPIC,
-    pending_test_fetches,
 )
 from tests.examples.broker.live.conftest import CONFIG
-from tests.examples.broker.live.live_cluster import LiveCluster
-
-HEALTHY_TOPIC = "healthy"
+from tests.examples.broker.live.live_cluster import LiveCluster, until
 
 
 @pytest.fixture(scope="module")
@@ -74,20 +71,5 @@ def _cluster_stays_healthy(
     healthy_client.assert_undisturbed()
     yield
     healthy_client.assert_undisturbed()
-    shared_cluster.until(lambda cluster: not pending_operations(cluster))
+    until(lambda: not shared_cluster.waiting(apart_from=HEALTHY_TOPIC), explain=shared_cluster.waiting)
     assert not [record for record in caplog.records if record.levelno > logging.WARNING or record.exc_info]
-
-
-def pending_operations(cluster: Cluster) -> dict[tuple[int, str], int]:
-    """Count the pending operations that a test left, by broker and purgatory.
-
-    The fetches of the followers and of the healthy client do not count.
-    """
-    waiting = {
-        (broker_id, name): counts.pending
-        for broker_id, purgatories in cluster.statistics().items()
-        for name, counts in purgatories.items()
-        if name != "fetch"
-    }
-    waiting[LEADER, "fetch"] = len(pending_test_fetches(cluster))
-    return {where: count for where, count in waiting.items() if count}

@@ -2,13 +2,12 @@
 
 from typing import Final
 
-from examples.broker.cluster import Cluster
-from examples.broker.topic_partition import TopicPartition
 from tests.kafka.scenarios.answers import Plain
 
 # TOPIC has one replica, on the leader. REPLICATED_TOPIC has two, on the leader and on a follower.
 TOPIC: Final = "bad-input"
 REPLICATED_TOPIC: Final = "replicated-bad-input"
+HEALTHY_TOPIC: Final = "healthy"
 LEADER: Final = 1
 FOLLOWER: Final = 3
 
@@ -51,8 +50,3 @@ def join_of(group: str, **settings: Plain) -> dict[str, Plain]:
         "protocols": [{"name": "range", "metadata": b""}],
     }
     return request | settings
-
-
-def pending_test_fetches(cluster: Cluster) -> list[object]:
-    """Return the pending fetches of TOPIC. All are those of clients, since TOPIC has no follower."""
-    return [*cluster.nodes[LEADER].replicas.fetch_purgatory.operations(TopicPartition(TOPIC, 0))]

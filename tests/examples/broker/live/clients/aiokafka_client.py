@@ -108,6 +108,7 @@ class AiokafkaAdmin:
             self._portal.call(self._admin.create_partitions, {topic: NewPartitions(total)})
 
     def alter_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
+        """Alter these settings. All others have their defaults again."""
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs=dict(configs))
         (response,) = self._portal.call(self._admin.alter_configs, [resource])
         _refuse(code for code, *_ in response.resources)

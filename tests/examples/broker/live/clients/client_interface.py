@@ -1,12 +1,10 @@
-"""The interface of a client to the tests. Each client has an adapter for it."""
+"""What all clients have in common: settings, records, and the calls of producers and consumers."""
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from examples.broker.errors import ErrorCode
 
@@ -145,75 +143,6 @@ class Consumer(ABC):
         if not self._polled:
             self._polled.extend(self.poll(within))
         return self._polled.popleft()[1:] if self._polled else None
-
-
-class Admin(Protocol):
-    """Every method raises Refused when the broker answers with an error."""
-
-    def create_topic(
-        self, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]
-    ) -> None: ...
-
-    def delete_topic(self, topic: str) -> None: ...
-
-    def topics(self) -> set[str]: ...
-
-    def topic_configs(self, topic: str) -> Mapping[str, str]: ...
-
-    def add_partitions(self, topic: str, total: int) -> None: ...
-
-    def alter_topic_configs(self, topic: str, configs: Mapping[str, str]) -> None:
-        """Change settings of the topic. With aiokafka, all others have their defaults again."""
-        ...
-
-    def delete_records(self, topic: str, before_offset: int) -> int:
-        """Delete records of partition 0; return its low watermark."""
-        ...
-
-    def brokers(self) -> set[tuple[int, str, int]]:
-        """Return the id, host and port of each broker."""
-        ...
-
-    def groups(self) -> set[str]: ...
-
-    def group(self, group_id: str) -> tuple[str, int]:
-        """Return the group's state, with the protocol's name, and the number of its members."""
-        ...
-
-
-@runtime_checkable
-class ElectsLeaders(Protocol):
-    """An Admin that can elect leaders. Not every client can."""
-
-    def elect_preferred(self, topic: str) -> None:
-        """Elect the preferred leader of partition 0."""
-        ...
-
-
-class Client(Protocol):
-    """``begins_new_epochs`` says whether an idempotent producer begins a new epoch after an error, and sends
-    again what is not acknowledged.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def begins_new_epochs(self) -> bool: ...
-
-    def producer(
-        self, bootstrap_servers: str, settings: ProducerSettings
-    ) -> AbstractContextManager[Producer]: ...
-
-    def consumer(
-        self, bootstrap_servers: str, settings: ConsumerSettings
-    ) -> AbstractContextManager[Consumer]: ...
-
-    def admin(self, bootstrap_servers: str) -> AbstractContextManager[Admin]: ...
-
-    def begin_transactions(self, bootstrap_servers: str, transactional_id: str) -> None:
-        """Start a transactional producer. Raises Refused when the broker answers with an error."""
-        ...
 
 
 def milliseconds(seconds: float) -> int:

@@ -195,8 +195,11 @@ class ConfluentAdmin:
 
 class Confluent:
     name = "confluent-kafka"
-    # After OUT_OF_ORDER_SEQUENCE_NUMBER for a batch whose predecessor failed (librdkafka#4953).
     begins_new_epochs = True
+    """Whether an idempotent producer begins a new epoch after an error, and sends again the other records.
+
+    It does so after OUT_OF_ORDER_SEQUENCE_NUMBER for a batch whose predecessor failed (librdkafka#4953).
+    """
 
     @contextmanager
     def producer(self, bootstrap_servers: str, settings: ProducerSettings) -> Iterator[ConfluentProducer]:

@@ -8,13 +8,13 @@ import pytest
 
 from tests.examples.broker.live.clients.client_interface import (
     PATIENCE,
-    Client,
     Consumer,
     ConsumerSettings,
     ProducerSettings,
     Record,
 )
 from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.clients.python_clients import Client
 from tests.examples.broker.live.live_cluster import LiveCluster, until
 
 pytestmark = pytest.mark.real_time
@@ -89,8 +89,7 @@ def test_a_consumer_waits_for_what_is_not_committed(cluster: LiveCluster, client
         client.producer(servers, ProducerSettings(acks=-1)) as patient,
         client.consumer(servers, ConsumerSettings(fetch_max_wait=ENDLESS)) as consumer,
     ):
-        for follower in topic.followers:
-            cluster.pause_follower(follower)
+        cluster.pause_followers(*topic.followers)
         assert hasty.send(topic.name, HALF) == [0]
         (sent,) = patient.begin(topic.name, HALF)
         until(lambda: (topic.state.leader, "produce") in cluster.pending())
@@ -98,8 +97,7 @@ def test_a_consumer_waits_for_what_is_not_committed(cluster: LiveCluster, client
         with waiting(consumer, topic) as taken:
             assert topic.high_watermark() == 0
             assert not sent.done()
-            for follower in topic.followers:
-                cluster.resume_follower(follower)
+            cluster.resume_followers(*topic.followers)
             assert taken.result(PATIENCE) == (0, HALF)
         assert sent.result(PATIENCE) == 1
         assert topic.high_watermark() == 2

@@ -5,12 +5,12 @@ import pytest
 from tests.examples.broker.live.clients.client_interface import (
     CODECS,
     PATIENCE,
-    Client,
     ConsumerSettings,
     ProducerSettings,
     Record,
 )
 from tests.examples.broker.live.clients.live_topic import LiveTopic
+from tests.examples.broker.live.clients.python_clients import Client
 
 pytestmark = pytest.mark.real_time
 
@@ -30,19 +30,20 @@ def test_bounds_are_the_log_start_offset_and_the_high_watermark(client: Client, 
         assert consumer.take(PATIENCE) == (3, Record(b"3"))
 
 
-@pytest.mark.parametrize("linger", [0.0, 0.5], ids=["batch-by-batch", "in-one-batch"])
+@pytest.mark.parametrize("batches", [4, 1])
 def test_a_timestamp_finds_the_first_record_at_or_after_it(
-    client: Client, topic: LiveTopic, linger: float
+    client: Client, topic: LiveTopic, batches: int
 ) -> None:
     records = [Record(b"value", timestamp=NOON + second * 1000) for second in range(4)]
     servers = topic.cluster.bootstrap_servers
-    with client.producer(servers, ProducerSettings(linger=linger)) as producer:
-        if linger:
-            producer.send(topic.name, *records)
-        else:
+    # A producer that is closed sends at once what lingers.
+    with client.producer(servers, ProducerSettings(linger=0.0 if batches > 1 else 2.0)) as producer:
+        if batches > 1:
             for record in records:
                 producer.send(topic.name, record)
-    assert len(topic.batches()) == (1 if linger else len(records))
+        else:
+            producer.begin(topic.name, *records)
+    assert len(topic.batches()) == batches
     with client.consumer(servers, ConsumerSettings()) as consumer:
         assert consumer.offset_for_time(topic.name, 0) == 0
         assert consumer.offset_for_time(topic.name, NOON) == 0

@@ -9,7 +9,6 @@ from examples.broker.metadata import TopicConfig
 from tests.examples.broker.live.clients.client_interface import (
     CODECS,
     PATIENCE,
-    Client,
     Consumer,
     ConsumerSettings,
     ProducerSettings,
@@ -17,7 +16,7 @@ from tests.examples.broker.live.clients.client_interface import (
     Refused,
 )
 from tests.examples.broker.live.clients.live_topic import LiveTopic
-from tests.examples.broker.live.clients.python_clients import CLIENTS
+from tests.examples.broker.live.clients.python_clients import CLIENTS, Client
 
 pytestmark = pytest.mark.real_time
 

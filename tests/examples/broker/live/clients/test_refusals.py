@@ -7,8 +7,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from examples.broker.errors import ErrorCode
-from tests.examples.broker.live.clients.client_interface import Client, ConsumerSettings, Refused
+from tests.examples.broker.live.clients.client_interface import ConsumerSettings, Refused
 from tests.examples.broker.live.clients.confluent_client import Confluent
+from tests.examples.broker.live.clients.python_clients import Client
 from tests.examples.broker.live.live_cluster import LiveCluster, until
 
 pytestmark = pytest.mark.real_time

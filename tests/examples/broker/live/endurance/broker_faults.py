@@ -61,13 +61,11 @@ def harm(cluster: LiveCluster, faults: Iterator[BrokerFault], ended: Event) -> C
         if ended.wait(fault.rest):
             break
         severed = [*({*BROKER_IDS} - {fault.broker_id})] if fault.severing else []
-        for broker_id in severed:
-            cluster.pause_follower(broker_id)
+        cluster.pause_followers(*severed)
         if severed:
             ended.wait(SEVERED)
         begin[fault.fault](fault.broker_id)
-        for broker_id in severed:
-            cluster.resume_follower(broker_id)
+        cluster.resume_followers(*severed)
         injected[fault.fault.value] += 1
         ended.wait(fault.lasts)
         (cluster.start if fault.fault is Fault.KILL else cluster.resume)(fault.broker_id)

@@ -40,7 +40,7 @@ class ReadingGroup:
 
     def __repr__(self) -> str:
         return (
-            f"<ReadingGroup {self._job.settings.group_id} by {self._job.client}: {len(self.read)} records, "
+            f"<ReadingGroup by {self._job.client.name}: {len(self.read)} records, "
             f"read {self.records} times by {self.started} members, errors: {dict(self.errors)}>"
         )
 

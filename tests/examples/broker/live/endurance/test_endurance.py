@@ -26,7 +26,7 @@ import pytest
 from examples.broker.controller.new_topic import NewTopic
 from examples.broker.metadata import TopicConfig
 from tests.examples.broker.live.clients.client_interface import ConsumerSettings
-from tests.examples.broker.live.clients.python_clients import CLIENTS, NAMED
+from tests.examples.broker.live.clients.python_clients import CLIENTS, Client
 from tests.examples.broker.live.conftest import CONFIG
 from tests.examples.broker.live.endurance.broker_faults import faults_of, harm
 from tests.examples.broker.live.endurance.reading_group import ReadingGroup
@@ -86,7 +86,7 @@ def test_no_acknowledged_record_is_lost_or_moved_and_each_group_reads_all(round_
         cluster.create_topics(NewTopic(TOPIC, PARTITIONS, 3))
         servers = cluster.bootstrap_servers
         writers = [stack.enter_context(Writer.running(client, servers, TOPIC)) for client in CLIENTS]
-        readers = [*combinations(NAMED, 2)][round_.seed % len(NAMED)] if round_.members else ()
+        readers = [*combinations(CLIENTS, 2)][round_.seed % len(CLIENTS)] if round_.members else ()
         groups = [
             stack.enter_context(ReadingGroup.running(job(servers, client), round_.members))
             for client in readers
@@ -120,8 +120,8 @@ def test_no_acknowledged_record_is_lost_or_moved_and_each_group_reads_all(round_
         assert not given_up, "\n".join(["nothing is lost, but clients gave up records:", *given_up[:40]])
 
 
-def job(bootstrap_servers: str, client: str) -> Job:
-    settings = ConsumerSettings(fetch_max_wait=POLL, group_id=client, session_timeout=SESSION_TIMEOUT)
+def job(bootstrap_servers: str, client: Client) -> Job:
+    settings = ConsumerSettings(fetch_max_wait=POLL, group_id=client.name, session_timeout=SESSION_TIMEOUT)
     return Job(client, bootstrap_servers, TOPIC, settings, COMMIT_INTERVAL)
 
 

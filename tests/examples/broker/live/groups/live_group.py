@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from confluent_kafka import Producer
 
@@ -17,8 +17,9 @@ from examples.broker.group.requests import MemberIdentity
 from examples.broker.node.node import Node
 from examples.broker.topic_partition import TopicPartition
 from tests.examples.broker.live.clients.client_interface import ConsumerSettings
+from tests.examples.broker.live.clients.python_clients import Client
 from tests.examples.broker.live.groups.member_process import Job, Member
-from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, consumers_fetches, until
+from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
 PARTITIONS: Final = 6
 # Seconds. Longer than any wait, so that a member that is gone earlier has not expired.
@@ -44,7 +45,7 @@ class Snapshot:
 class LiveGroup:
     """A group that reads a topic of its own. All members use the same client."""
 
-    def __init__(self, cluster: LiveCluster, client: str, name: str) -> None:
+    def __init__(self, cluster: LiveCluster, client: Client, name: str) -> None:
         self.cluster = cluster
         self.client = client
         self.group_id = f"{name}-group"
@@ -53,7 +54,7 @@ class LiveGroup:
 
     @classmethod
     @contextmanager
-    def running(cls, cluster: LiveCluster, client: str, name: str) -> Iterator[Self]:
+    def running(cls, cluster: LiveCluster, client: Client, name: str) -> Iterator[Self]:
         """Run a group. When the block ends, its members leave, and no operation may stay pending."""
         group = cls(cluster, client, name)
         cluster.create_topics(NewTopic(group.topic, PARTITIONS, 3))
@@ -65,28 +66,20 @@ class LiveGroup:
             for member in alive:
                 member.finish_closing()
             group.expel(*[member.instance_id for member in group.members if member.instance_id is not None])
-            until(lambda: not group.waiting(), explain=group.waiting)
+            until(lambda: not cluster.waiting(), explain=cluster.waiting)
         finally:
             for member in group.members:
                 if member.is_alive:
                     member.kill()
 
-    def join(
-        self,
-        name: str,
-        *,
-        session_timeout: float = LONG_SESSION,
-        instance_id: str | None = None,
-        cooperative: bool = False,
-    ) -> Member:
+    def join(self, name: str, *, session_timeout: float = LONG_SESSION, **more: Any) -> Member:
         """Start a member. ``settle`` waits until it is in the group."""
         settings = ConsumerSettings(
             fetch_max_wait=POLL,
             group_id=self.group_id,
             client_id=name,
             session_timeout=session_timeout,
-            instance_id=instance_id,
-            cooperative=cooperative,
+            **more,
         )
         member = Member(Job(self.client, self.cluster.bootstrap_servers, self.topic, settings))
         self.members.append(member)
@@ -183,10 +176,6 @@ class LiveGroup:
                     shared.append((partition, owners[partition], name))
         return shared
 
-    def waiting(self) -> dict[tuple[int, str], int]:
-        """Count the pending operations of clients by broker and purgatory."""
-        return self.cluster.look(_waiting)
-
     def _coordinator(self, cluster: Cluster) -> Node | None:
         any_node = next(iter(cluster.nodes.values()))
         partition = TopicPartition(OFFSETS_TOPIC, any_node.groups.partition_for(self.group_id))
@@ -214,14 +203,3 @@ class LiveGroup:
             {member.client_id: sessions[self.group_id, member.member_id] for member in members},
             time.monotonic(),
         )
-
-
-def _waiting(cluster: Cluster) -> dict[tuple[int, str], int]:
-    waiting = {
-        (broker_id, name): statistics.pending
-        for broker_id, purgatories in cluster.statistics().items()
-        for name, statistics in purgatories.items()
-    }
-    for broker_id, node in cluster.nodes.items():
-        waiting[broker_id, "fetch"] = len(consumers_fetches(node.replicas))
-    return {where: count for where, count in waiting.items() if count}

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from threading import Lock
 
 from tests.examples.broker.live.clients.client_interface import ConsumerSettings, ReadRecord
-from tests.examples.broker.live.clients.python_clients import NAMED
+from tests.examples.broker.live.clients.python_clients import Client
 from tests.examples.broker.live.live_cluster import PATIENCE, until
 
 # The fork server imports the clients once for all members.
@@ -46,7 +46,7 @@ class Complaint:
 class Job:
     """What a process does. It commits by itself every ``commit_interval`` seconds, unless that is None."""
 
-    client: str
+    client: Client
     bootstrap_servers: str
     topic: str
     settings: ConsumerSettings
@@ -189,7 +189,7 @@ class _Reporter:
 def _consume(job: Job, connection: Connection) -> None:
     reporter = _Reporter(connection)
     try:
-        with NAMED[job.client].consumer(job.bootstrap_servers, job.settings) as consumer:
+        with job.client.consumer(job.bootstrap_servers, job.settings) as consumer:
             consumer.subscribe(job.topic, reporter)
             for command in _commands(job, connection):
                 if command is Command.CLOSE:

@@ -10,11 +10,12 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, Ka
 from confluent_kafka.admin import AdminClient
 
 from examples.broker.errors import ErrorCode
+from tests.examples.broker.live.clients.confluent_client import Confluent
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
 from tests.examples.broker.live.groups.member_process import Member
 from tests.examples.broker.live.live_cluster import PATIENCE, LiveCluster, until
 
-pytestmark = [pytest.mark.real_time, pytest.mark.parametrize("client", ["confluent-kafka"])]
+pytestmark = [pytest.mark.real_time, pytest.mark.parametrize("client", [Confluent()])]
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.examples.broker.live.clients.confluent_client import Confluent
+from tests.examples.broker.live.clients.kafka_python_client import KafkaPython
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
 from tests.examples.broker.live.groups.member_process import Member
 from tests.examples.broker.live.live_cluster import until
@@ -15,7 +17,7 @@ def revoked(member: Member, since: int) -> frozenset[int]:
     return frozenset().union(*(move.partitions for move in member.moves[since:] if not move.gained))
 
 
-@pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python"])
+@pytest.mark.parametrize("client", [Confluent(), KafkaPython()], ids=lambda client: client.name)
 def test_only_moved_partitions_are_revoked_and_the_others_are_not_read_again(group: LiveGroup) -> None:
     elder = [group.join(name, cooperative=True) for name in ("ann", "ben")]
     before = group.settle(*elder)

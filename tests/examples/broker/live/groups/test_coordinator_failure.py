@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.examples.broker.live.clients.confluent_client import Confluent
+from tests.examples.broker.live.clients.python_clients import Client
 from tests.examples.broker.live.groups.live_group import PARTITIONS, LiveGroup
 from tests.examples.broker.live.live_cluster import LiveCluster, until
 
@@ -9,7 +11,7 @@ pytestmark = pytest.mark.real_time
 
 
 def test_the_group_continues_with_another_coordinator_in_the_same_generation(
-    cluster: LiveCluster, client: str
+    cluster: LiveCluster, client: Client
 ) -> None:
     with LiveGroup.running(cluster, client, "handed-over") as group:
         members = [group.join("ann"), group.join("ben")]
@@ -47,9 +49,9 @@ def test_the_group_continues_with_another_coordinator_in_the_same_generation(
         assert all(members[2].reads_of(p) == [5] for p in members[2].partitions)
 
 
-@pytest.mark.parametrize("client", ["confluent-kafka"])
+@pytest.mark.parametrize("client", [Confluent()])
 def test_a_member_that_fails_with_its_coordinator_is_removed_by_the_next_one(
-    cluster: LiveCluster, client: str
+    cluster: LiveCluster, client: Client
 ) -> None:
     with LiveGroup.running(cluster, client, "handed-over") as group:
         failing, other = group.join("failing", session_timeout=3.0), group.join("ann")

@@ -15,7 +15,7 @@ def test_three_members_share_the_partitions_and_leave_no_pending_operation(group
     assert not group.shared()
     for member in members:
         member.close()
-    until(lambda: not group.waiting(), explain=group.waiting)
+    until(lambda: not group.cluster.waiting(), explain=group.cluster.waiting)
     statistics = group.cluster.statistics()
     assert [
         (broker_id, name, purgatories[name].pending)

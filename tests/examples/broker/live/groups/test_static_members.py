@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.examples.broker.live.clients.confluent_client import Confluent
 from tests.examples.broker.live.groups.live_group import LiveGroup
 from tests.examples.broker.live.live_cluster import until
 
@@ -38,7 +39,7 @@ def test_a_static_member_that_returns_within_its_session_causes_no_rebalance(
 
 
 # aiokafka sends no group instance id with its heartbeats, and kafka-python does not report that it is fenced.
-@pytest.mark.parametrize("client", ["confluent-kafka"])
+@pytest.mark.parametrize("client", [Confluent()])
 def test_of_two_clients_with_one_instance_id_the_earlier_one_is_fenced(group: LiveGroup) -> None:
     elder = group.join("ann", instance_id="a")
     before = group.settle(elder)

@@ -29,10 +29,9 @@ async function newTopic(client, options = {}) {
   return topic
 }
 
-// An administrator, a new topic and a producer.
-async function ready(options) {
-  const client = await admin()
-  return { client, topic: await newTopic(client, options), writer: await producer() }
+// A new topic and a producer.
+async function ready(client, options) {
+  return { topic: await newTopic(client, options), writer: await producer() }
 }
 
 // The messages that a consumer gets, with a way to wait for a number of them.
@@ -84,8 +83,7 @@ const values = count => Array.from({ length: count }, (_, index) => ({ value: St
 const cases = {
   // Administration
 
-  async 'topics are created, listed, described and deleted'() {
-    const client = await admin()
+  async 'topics are created, listed, described and deleted'({ client }) {
     const topic = `kafkajs-${randomUUID()}`
     const create = { topics: [{ topic, numPartitions: 4, replicationFactor: 3 }] }
     assert.equal(await client.createTopics({ ...create, validateOnly: true, waitForLeaders: false }), true)
@@ -100,8 +98,7 @@ const cases = {
     assert(!(await client.listTopics()).includes(topic))
   },
 
-  async 'a topic has the replicas and the settings that its creator asks for'() {
-    const client = await admin()
+  async 'a topic has the replicas and the settings that its creator asks for'({ client }) {
     const topic = `kafkajs-${randomUUID()}`
     await client.createTopics({
       topics: [{
@@ -120,8 +117,7 @@ const cases = {
     assert.deepEqual(found.configEntries.map(each => [each.configName, each.configValue]), [['retention.ms', '60000']])
   },
 
-  async 'a topic that exists, a bad name and a bad size are refused'() {
-    const client = await admin()
+  async 'a topic that exists, a bad name and a bad size are refused'({ client }) {
     const refused = (topic, type) => rejected(client.createTopics({ topics: [topic] }), type)
     await refused({ topic: 'a b' }, 'INVALID_TOPIC_EXCEPTION')
     await refused({ topic: randomUUID(), numPartitions: 0 }, 'INVALID_PARTITIONS')
@@ -130,8 +126,7 @@ const cases = {
     await rejected(strict.deleteTopics({ topics: [randomUUID()] }), 'UNKNOWN_TOPIC_OR_PARTITION')
   },
 
-  async 'partitions are added'() {
-    const client = await admin()
+  async 'partitions are added'({ client }) {
     const topic = await newTopic(client, { numPartitions: 1 })
     await client.createPartitions({ topicPartitions: [{ topic, count: 3 }] })
     const { topics: [{ partitions }] } = await client.fetchTopicMetadata({ topics: [topic] })
@@ -139,8 +134,7 @@ const cases = {
     await assert.rejects(client.createPartitions({ topicPartitions: [{ topic, count: 2 }] }))
   },
 
-  async 'settings are described and altered'() {
-    const client = await admin()
+  async 'settings are described and altered'({ client }) {
     const topic = await newTopic(client)
     const resource = { type: ConfigResourceTypes.TOPIC, name: topic }
     await client.alterConfigs({
@@ -158,18 +152,15 @@ const cases = {
     assert(broker.configEntries.length > 0)
   },
 
-  async 'the cluster is described'() {
-    const client = await admin()
+  async 'the cluster is described'({ client }) {
     const { brokers: found, clusterId, controller } = await client.describeCluster()
     assert.deepEqual(found.map(each => each.nodeId).sort(), [1, 2, 3])
     assert(clusterId)
     assert.notEqual(controller, undefined)
   },
 
-  async 'groups are listed, described and deleted'() {
-    const client = await admin()
+  async 'groups are listed, described and deleted'({ client, groupId }) {
     const topic = await newTopic(client)
-    const groupId = randomUUID()
     const { reader } = await subscribed(topic, { groupId })
     assert((await client.listGroups()).groups.some(each => each.groupId === groupId))
     const { groups: [group] } = await client.describeGroups([groupId])
@@ -181,17 +172,16 @@ const cases = {
     assert(!(await client.listGroups()).groups.some(each => each.groupId === groupId))
   },
 
-  async 'offsets of a topic are found by place and by time'() {
-    const { client, topic, writer } = await ready({ numPartitions: 1 })
+  async 'offsets of a topic are found by place and by time'({ client }) {
+    const { topic, writer } = await ready(client, { numPartitions: 1 })
     await writer.send({ topic, messages: [1000, 2000, 3000].map(time => ({ value: 'x', timestamp: String(time) })) })
     assert.deepEqual(await client.fetchTopicOffsets(topic), [{ partition: 0, offset: '3', high: '3', low: '0' }])
     assert.deepEqual(await client.fetchTopicOffsetsByTimestamp(topic, 1500), [{ partition: 0, offset: '1' }])
     assert.deepEqual(await client.fetchTopicOffsetsByTimestamp(topic, 9000), [{ partition: 0, offset: '3' }])
   },
 
-  async 'offsets of a group are set, fetched and reset'() {
-    const { client, topic, writer } = await ready({ numPartitions: 2 })
-    const groupId = randomUUID()
+  async 'offsets of a group are set, fetched and reset'({ client, groupId }) {
+    const { topic, writer } = await ready(client, { numPartitions: 2 })
     await writer.send({ topic, messages: [{ value: 'x', partition: 0 }, { value: 'y', partition: 0 }] })
     await client.setOffsets({ groupId, topic, partitions: [{ partition: 0, offset: '1' }] })
     const fetched = async () => {
@@ -206,8 +196,8 @@ const cases = {
     assert.deepEqual(await fetched(), ['2', '0'])
   },
 
-  async 'records are deleted'() {
-    const { client, topic, writer } = await ready({ numPartitions: 1 })
+  async 'records are deleted'({ client }) {
+    const { topic, writer } = await ready(client, { numPartitions: 1 })
     await writer.send({ topic, messages: values(5) })
     // It knows the leaders only after such a call.
     await client.fetchTopicOffsets(topic)
@@ -218,15 +208,14 @@ const cases = {
     await assert.rejects(client.deleteTopicRecords({ topic, partitions: [{ partition: 0, offset: '9' }] }))
   },
 
-  async 'no reassignment is listed'() {
-    const client = await admin()
+  async 'no reassignment is listed'({ client }) {
     assert.deepEqual(await client.listPartitionReassignments({}), { topics: [] })
   },
 
   // Producers
 
-  async 'records are written with each level of acknowledgement'() {
-    const { client, topic, writer } = await ready({ numPartitions: 1 })
+  async 'records are written with each level of acknowledgement'({ client }) {
+    const { topic, writer } = await ready(client, { numPartitions: 1 })
     const [all] = await writer.send({ topic, acks: -1, messages: values(2) })
     assert.deepEqual([all.errorCode, all.baseOffset, all.partition], [0, '0', 0])
     const [one] = await writer.send({ topic, acks: 1, messages: values(1) })
@@ -235,8 +224,8 @@ const cases = {
     await eventually(async () => (await client.fetchTopicOffsets(topic))[0].high === '4')
   },
 
-  async 'compressed records, keys, headers and tombstones come as they were written'() {
-    const topic = await newTopic(await admin(), { numPartitions: 1 })
+  async 'compressed records, keys, headers and tombstones come as they were written'({ client }) {
+    const topic = await newTopic(client, { numPartitions: 1 })
     const messages = [
       { key: 'a', value: 'x'.repeat(10_000), headers: { one: 'h', two: ['i', 'j'] } },
       { key: 'b', value: null },
@@ -249,8 +238,7 @@ const cases = {
     assert.deepEqual(inbox.messages[0].headers.two.map(String), ['i', 'j'])
   },
 
-  async 'a batch of records for several topics is written'() {
-    const client = await admin()
+  async 'a batch of records for several topics is written'({ client }) {
     const topics = [await newTopic(client), await newTopic(client)]
     const answers = await (await producer()).sendBatch({
       topicMessages: topics.map(topic => ({ topic, messages: values(10) })),
@@ -260,8 +248,7 @@ const cases = {
     await inbox.has(20)
   },
 
-  async 'an idempotent producer writes each record once and in order'() {
-    const client = await admin()
+  async 'an idempotent producer writes each record once and in order'({ client }) {
     const topic = await newTopic(client, { numPartitions: 1 })
     const writer = await producer({ idempotent: true, maxInFlightRequests: 1 })
     for (let index = 0; index < 20; index += 1) await writer.send({ topic, messages: [{ value: String(index) }] })
@@ -271,16 +258,16 @@ const cases = {
     assert.equal((await client.fetchTopicOffsets(topic))[0].high, '20')
   },
 
-  async 'a topic is created by a producer, unless it forbids it'() {
+  async 'a topic is created by a producer, unless it forbids it'({ client }) {
     const topic = `kafkajs-${randomUUID()}`
     await (await producer({ allowAutoTopicCreation: true })).send({ topic, messages: values(1) })
-    assert((await (await admin()).listTopics()).includes(topic))
+    assert((await client.listTopics()).includes(topic))
     const strict = await producer({ allowAutoTopicCreation: false, retry: { retries: 1 } })
     await rejected(strict.send({ topic: randomUUID(), messages: values(1) }), 'UNKNOWN_TOPIC_OR_PARTITION')
   },
 
-  async 'a record that is too large is refused'() {
-    const topic = await newTopic(await admin())
+  async 'a record that is too large is refused'({ client }) {
+    const topic = await newTopic(client)
     const writer = await producer({ retry: { retries: 0 } })
     const messages = [{ value: Buffer.alloc(2 << 20, 'x') }]
     await rejected(writer.send({ topic, messages }), 'MESSAGE_TOO_LARGE')
@@ -294,10 +281,8 @@ const cases = {
 
   // Consumers
 
-  async 'members share the partitions, and take over those of a member that leaves'() {
-    const client = await admin()
+  async 'members share the partitions, and take over those of a member that leaves'({ client, groupId }) {
     const topic = await newTopic(client, { numPartitions: 6 })
-    const groupId = randomUUID()
     const assigned = []
     const join = async index => {
       const reader = await consumer({ groupId, rebalanceTimeout: 5000, heartbeatInterval: 100 })
@@ -323,9 +308,8 @@ const cases = {
     await shared(6)
   },
 
-  async 'a group goes on after what it has committed'() {
-    const { client, topic, writer } = await ready({ numPartitions: 1 })
-    const groupId = randomUUID()
+  async 'a group goes on after what it has committed'({ client, groupId }) {
+    const { topic, writer } = await ready(client, { numPartitions: 1 })
     await writer.send({ topic, messages: values(4) })
     const first = await subscribed(topic, { groupId }, { autoCommit: false })
     await first.inbox.has(4)
@@ -339,8 +323,8 @@ const cases = {
     assert.equal(offset, '4')
   },
 
-  async 'a consumer seeks'() {
-    const { topic, writer } = await ready({ numPartitions: 1 })
+  async 'a consumer seeks'({ client }) {
+    const { topic, writer } = await ready(client, { numPartitions: 1 })
     await writer.send({ topic, messages: values(5) })
     const { reader, inbox } = await subscribed(topic)
     await inbox.has(5)
@@ -349,8 +333,8 @@ const cases = {
     assert.deepEqual(inbox.values, ['0', '1', '2', '3', '4', '2', '3', '4'])
   },
 
-  async 'a consumer pauses and resumes'() {
-    const { topic, writer } = await ready({ numPartitions: 2 })
+  async 'a consumer pauses and resumes'({ client }) {
+    const { topic, writer } = await ready(client, { numPartitions: 2 })
     const { reader, inbox } = await subscribed(topic)
     reader.pause([{ topic, partitions: [0] }])
     assert.deepEqual(reader.paused(), [{ topic, partitions: [0] }])
@@ -363,9 +347,8 @@ const cases = {
     assert.deepEqual(inbox.values, ['now', 'later'])
   },
 
-  async 'a consumer gets whole batches and commits within them'() {
-    const { client, topic, writer } = await ready({ numPartitions: 1 })
-    const groupId = randomUUID()
+  async 'a consumer gets whole batches and commits within them'({ client, groupId }) {
+    const { topic, writer } = await ready(client, { numPartitions: 1 })
     await writer.send({ topic, messages: values(10) })
     const got = []
     await subscribed(topic, { groupId }, {
@@ -384,22 +367,21 @@ const cases = {
       (await client.fetchOffsets({ groupId, topics: [topic] }))[0].partitions[0].offset === '10')
   },
 
-  async 'a consumer finds topics by a pattern'() {
-    const client = await admin()
+  async 'a consumer finds topics by a pattern'({ client, groupId }) {
     const prefix = randomUUID()
     const topic = `${prefix}-events`
     await client.createTopics({ topics: [{ topic }], waitForLeaders: true })
     await (await producer()).send({ topic, messages: values(1) })
-    const reader = await consumer({ groupId: randomUUID() })
+    const reader = await consumer({ groupId })
     const inbox = new Inbox()
     await reader.subscribe({ topic: new RegExp(`^${prefix}`), fromBeginning: true })
     await reader.run({ eachMessage: async each => inbox.add(each) })
     await inbox.has(1)
   },
 
-  async 'a long poll ends when a record comes'() {
+  async 'a long poll ends when a record comes'({ client }) {
     const maxWaitTimeInMs = 10_000
-    const { topic, writer } = await ready({ numPartitions: 1 })
+    const { topic, writer } = await ready(client, { numPartitions: 1 })
     const { inbox } = await subscribed(topic, { maxWaitTimeInMs })
     const sent = Date.now()
     await writer.send({ topic, messages: values(1) })
@@ -407,10 +389,10 @@ const cases = {
     assert(Date.now() - sent < maxWaitTimeInMs)
   },
 
-  async 'a consumer without an offset begins at the end, if it wants to'() {
-    const { topic, writer } = await ready({ numPartitions: 1 })
+  async 'a consumer without an offset begins at the end, if it wants to'({ client, groupId }) {
+    const { topic, writer } = await ready(client, { numPartitions: 1 })
     await writer.send({ topic, messages: [{ value: 'old' }] })
-    const reader = await consumer({ groupId: randomUUID() })
+    const reader = await consumer({ groupId })
     const inbox = new Inbox()
     await reader.subscribe({ topic, fromBeginning: false })
     const fetched = new Promise(resolve => reader.on(reader.events.FETCH, resolve))
@@ -423,8 +405,7 @@ const cases = {
 
   // What the brokers do not have
 
-  async 'access control lists are not served'() {
-    const client = await admin()
+  async 'access control lists are not served'({ client }) {
     const acl = {
       resourceType: AclResourceTypes.TOPIC, resourceName: 'events', resourcePatternType: ResourcePatternTypes.LITERAL,
       principal: 'User:ann', host: '*', operation: AclOperationTypes.ALL, permissionType: AclPermissionTypes.ALLOW,
@@ -432,8 +413,7 @@ const cases = {
     await assert.rejects(client.createAcls({ acl: [acl] }), { name: 'KafkaJSServerDoesNotSupportApiKey' })
   },
 
-  async 'replicas cannot be moved'() {
-    const client = await admin()
+  async 'replicas cannot be moved'({ client }) {
     const topic = await newTopic(client)
     const topics = [{ topic, partitionAssignment: [{ partition: 0, replicas: [1] }] }]
     await assert.rejects(
@@ -444,7 +424,7 @@ const cases = {
 
 async function main() {
   try {
-    await cases[name]()
+    await cases[name]({ client: await admin(), groupId: randomUUID() })
   } finally {
     await Promise.all(opened.map(client => client.disconnect()))
   }

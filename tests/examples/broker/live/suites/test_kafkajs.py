@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.real_time, pytest.mark.long, pytest.mark.timeout(300)]
 VERSION: Final = "2.2.4"
 PREFIX: Final = REPOSITORY / "build" / "kafkajs"
 CASES: Final = Path(__file__).with_name("kafkajs_cases.js")
-NAMES: Final = re.findall(r"^  async '(.*)'\(\) \{$", CASES.read_text(), flags=re.MULTILINE)
+NAMES: Final = re.findall(r"^  async '(.*)'\(.*\) \{$", CASES.read_text(), flags=re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
