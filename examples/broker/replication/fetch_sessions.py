@@ -210,7 +210,7 @@ class FetchSessions:
         The change comes next. So the fetches that wait are checked in the event loop's next turn, once for
         all the changes of this turn.
         """
-        for session in self._readers.get(partition.topic_partition, ()):
+        for session in self.of(partition.topic_partition):
             session.partition_changing(partition)
             self.replicas.fetch_purgatory.check_and_complete_threadsafe(session)
 

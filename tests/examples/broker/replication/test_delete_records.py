@@ -1,6 +1,5 @@
 """Deletions through the replica manager: which replicas they wait for."""
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,7 +9,7 @@ from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import HIGH_WATERMARK, LEADER_ACK, FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
-from examples.broker.waits.delete_records import Deleted, PartitionDeleted
+from examples.broker.waits.delete_records import PartitionDeleted
 from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.leader_broker import Cluster
 
@@ -61,22 +60,16 @@ async def test_a_deletion_waits_for_the_log_start_offset_of_every_live_follower(
     assert await deletion == {events: PartitionDeleted(ErrorCode.none, 15)}
 
 
-async def test_a_deletion_of_records_deleted_everywhere_is_answered_at_once(cluster: Cluster) -> None:
+@pytest.mark.parametrize(("offset", "low_watermark"), [(5, 5), (2, 3), (HIGH_WATERMARK, 10)])
+async def test_a_deletion_of_records_deleted_everywhere_is_answered_at_once(
+    cluster: Cluster, offset: int, low_watermark: int
+) -> None:
     (events,) = cluster.create(0, replicas=1)
     await cluster.produce(events)
-    assert await cluster.broker.delete_records(30, {events: 5}) == {
-        events: PartitionDeleted(ErrorCode.none, 5)
+    cluster.partition(events).delete_records(3)
+    assert await cluster.broker.delete_records(30, {events: offset}) == {
+        events: PartitionDeleted(ErrorCode.none, low_watermark)
     }
-    assert await cluster.broker.delete_records(30, {events: 2}) == {
-        events: PartitionDeleted(ErrorCode.none, 5)
-    }
-
-
-async def test_all_committed_records_can_be_deleted_without_an_offset(cluster: Cluster) -> None:
-    (events,) = cluster.create(0, replicas=1)
-    await cluster.produce(events)
-    deleted = await cluster.broker.delete_records(30, {events: HIGH_WATERMARK})
-    assert deleted == {events: PartitionDeleted(ErrorCode.none, 10)}
 
 
 @pytest.mark.parametrize("offset", [-2, 11])
@@ -128,14 +121,3 @@ async def test_a_deletion_no_longer_waits_for_a_follower_that_dies(
     monkeypatch.setattr(f"{__name__}.DEAD", {1, 2})
     cluster.broker.apply(cluster.image, [])
     assert await deletion == {events: PartitionDeleted(ErrorCode.none, 10)}
-
-
-async def test_a_deletion_of_a_cancelled_caller_is_cancelled(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    await commit(cluster, events)
-    deletion: asyncio.Task[Deleted]
-    deletion = await cluster.start(cluster.broker.delete_records(30, {events: 10}))
-    deletion.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await deletion
-    assert waiting(cluster) == 0

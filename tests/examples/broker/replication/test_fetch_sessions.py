@@ -110,6 +110,14 @@ def test_a_partition_that_had_records_is_read_after_the_others() -> None:
         assert list(session.unread) == [quiet_one, had_records]
 
 
+def test_a_partition_that_is_forgotten_and_added_again_is_sent_again() -> None:
+    session = FetchSession(7, 1, {ONE: PartitionFetch(0)}, now=0)
+    session.incremental_response({ONE: quiet()})
+    session.update(1, {}, [ONE])
+    session.update(2, {ONE: PartitionFetch(0)}, [])
+    assert session.incremental_response({ONE: quiet()}) == {ONE: quiet()}
+
+
 @pytest.mark.parametrize("epoch", [0, 2, -1, 7])
 async def test_a_request_with_a_wrong_epoch_changes_nothing(cluster: Cluster, epoch: int) -> None:
     session = opened(cluster, 2, ONE)
@@ -230,3 +238,23 @@ async def test_a_waiting_fetch_of_a_consumers_session_is_answered_when_the_high_
     assert cluster.broker.fetch_purgatory.statistics().pending == 1
     await cluster.replicate({ONE: 10})
     assert [batch.base_offset for batch in (await soon(fetch))[ONE].batches] == [0]
+
+
+async def test_the_fetches_of_a_session_count_for_the_partitions_that_they_do_not_read(
+    cluster: Cluster,
+) -> None:
+    cluster.create(0, replicas=2)
+    session = opened(cluster, 1, ONE)
+    for seconds in (0, 100):
+        await asyncio.sleep(seconds)
+        await cluster.sessions.fetch(FetchParams(1, max_wait=0), session)
+        assert is_open(cluster, session)
+    assert session.unread == {}
+    await asyncio.sleep(5)
+    await append(cluster)
+    in_sync: list[tuple[int, ...]] = []
+    for pause in (5, 0.1):
+        await asyncio.sleep(pause)
+        cluster.broker.maybe_shrink_isr()
+        in_sync.append(cluster.partition(ONE).in_sync_replicas)
+    assert in_sync == [(0, 1), (0,)]

@@ -208,12 +208,16 @@ def test_a_log_of_the_leader_that_starts_inside_a_batch_replaces_what_a_follower
 # Offsets by time
 
 
-def test_the_latest_offset_is_the_high_watermark_for_consumers_and_the_end_for_followers() -> None:
+@pytest.mark.parametrize(("from_follower", "offset"), [(False, 0), (True, 1)])
+def test_consumers_find_offsets_below_the_high_watermark_and_followers_to_the_end(
+    from_follower: bool, offset: int
+) -> None:
     p = leader()
-    append(p)
-    for from_follower, offset in ((False, 0), (True, 10)):
-        latest = p.offset_for_timestamp(LATEST_TIMESTAMP, from_follower=from_follower)
-        assert latest == TimestampAndOffset(-1, offset, 0)
+    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), acks_all=False)
+    latest = p.offset_for_timestamp(LATEST_TIMESTAMP, from_follower=from_follower)
+    assert latest == TimestampAndOffset(-1, offset, 0)
+    found = p.offset_for_timestamp(5_000, from_follower=from_follower)
+    assert found == (TimestampAndOffset(5_000, 0, 0) if from_follower else None)
 
 
 def test_a_new_leader_has_no_latest_offset_until_its_high_watermark_reaches_its_epoch() -> None:
@@ -229,12 +233,6 @@ def test_a_new_leader_has_no_latest_offset_until_its_high_watermark_reaches_its_
         fetched(p, replica_id, 1)
     assert p.offset_for_timestamp(LATEST_TIMESTAMP, from_follower=False) == TimestampAndOffset(-1, 1, 1)
     assert p.offset_for_timestamp(6_000, from_follower=False) is None
-
-
-def test_consumers_do_not_find_uncommitted_records_by_timestamp() -> None:
-    p = leader()
-    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), acks_all=False)
-    assert p.offset_for_timestamp(5_000, from_follower=False) is None
 
 
 # Changes of the in-sync replicas through the controller

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from examples.broker.errors import ErrorCode
 from examples.broker.metadata import PartitionState, TopicConfig
 from examples.broker.replication.partition import Partition
+from examples.broker.replication.requests import PartitionFetch
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.replica import Replica
 from tests.examples.broker.leader_broker import TOPIC_ID, events
@@ -149,3 +150,10 @@ def test_an_append_is_answered_by_the_high_watermark() -> None:
     append(p)
     p.maybe_shrink_isr(now=11)
     assert p.check_enough_replicas_reach_offset(10) is ErrorCode.not_enough_replicas_after_append
+
+
+def test_a_follower_outside_the_in_sync_replicas_is_read_again_since_it_may_join() -> None:
+    p = partition(LEADER, FOLLOWER)
+    assert p.has_nothing_new_for(FOLLOWER, PartitionFetch(0))
+    p.make_leader(p.state.with_in_sync((LEADER,)), now=0)
+    assert not p.has_nothing_new_for(FOLLOWER, PartitionFetch(0))

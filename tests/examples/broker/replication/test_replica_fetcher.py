@@ -166,25 +166,20 @@ class SlowLeader:
         return await self.broker.offsets(topic_partition, leader_epoch)
 
 
-async def test_a_response_after_a_leader_change_is_ignored(cluster: Cluster) -> None:
+@pytest.mark.parametrize(("meanwhile", "end"), [("another leader", 0), ("another response", 10)])
+async def test_a_response_after_a_change_of_the_replica_is_ignored(
+    cluster: Cluster, meanwhile: str, end: int
+) -> None:
     (events,) = cluster.create(0, replicas=2)
     await cluster.produce(events, acks=LEADER_ACK)
     replica, leader = Replica(cluster, events), SlowLeader(cluster)
     late = ReplicaFetcher(leader, replica.hosted, [events], max_wait=0)
     fetch = await cluster.start(late.fetch_once())
-    cluster.lead_by(events, 1)
-    replica.learn(cluster, events)
+    if meanwhile == "another leader":
+        cluster.lead_by(events, 1)
+        replica.learn(cluster, events)
+    else:
+        await replica.fetch_once()
     leader.may_answer.set()
     await fetch
-    assert replica.log(events).log_end_offset == 0
-
-
-async def test_a_response_after_a_change_of_the_log_is_ignored(cluster: Cluster) -> None:
-    (events,) = cluster.create(0, replicas=2)
-    await cluster.produce(events, acks=LEADER_ACK)
-    replica, leader = Replica(cluster, events), SlowLeader(cluster)
-    fetch = await cluster.start(ReplicaFetcher(leader, replica.hosted, [events], max_wait=0).fetch_once())
-    await replica.fetch_once()
-    leader.may_answer.set()
-    await fetch
-    assert replica.log(events).log_end_offset == 10
+    assert replica.log(events).log_end_offset == end

@@ -42,13 +42,6 @@ def test_invalid_options_are_explained(
     assert complaint in capsys.readouterr().err
 
 
-def test_help_gives_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["--help"])
-    assert stopped.value.code == 0
-    assert "examples:" in capsys.readouterr().out
-
-
 @pytest.mark.slow
 @pytest.mark.real_time
 def test_a_journal_has_every_wait_and_its_path_is_printed(
@@ -78,13 +71,6 @@ def test_an_impossible_journal_is_refused_at_once(
     with pytest.raises(SystemExit):
         main([*SHORT, "--journal", str(tmp_path / "journal")])
     assert "--journal: pyarrow is not installed; pip install" in capsys.readouterr().err
-
-
-def test_a_summary_is_printed_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SHORT, "--no-display", "--acks", "1"]) == 0
-    printed = capsys.readouterr().out
-    assert "every acknowledged record was consumed once, in order" in printed
-    assert "acks=1" in printed
 
 
 def test_a_wrong_delivery_fails_the_command_loudly(

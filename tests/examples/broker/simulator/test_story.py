@@ -79,12 +79,3 @@ def test_the_command_says_what_has_happened(
     printed = capsys.readouterr().out
     assert "produces expired" in printed
     assert f"The journal is in {tmp_path}/journal" in printed
-
-
-def test_an_impossible_directory_is_refused_at_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(SystemExit):
-        story.main([str(tmp_path / "file")])
-    assert "file: File exists; choose a directory that can be made" in capsys.readouterr().err
