@@ -39,6 +39,7 @@ html_theme = "furo"
 html_title = f"Purgatory {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_theme_options = {"top_of_page_buttons": []}
 html_show_sphinx = False
 copybutton_prompt_text = r"\$ "
 copybutton_prompt_is_regexp = True
@@ -108,8 +109,28 @@ def link_to_public_name(
     return python.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, content)
 
 
+# What the theme and Sphinx write, and what a keyboard and a screen reader need: levels of headings, code that
+# the keyboard scrolls, and names that tell two landmarks apart.
+AMENDED = {
+    'class="caption" role="heading">': 'class="caption" role="heading" aria-level="2">',
+    "<pre>": '<pre tabindex="0">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="The site">',
+    '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="This page">',
+}
+
+
+def make_accessible(app: Sphinx, error: Exception | None) -> None:
+    for page in Path(app.outdir).rglob("*.html"):
+        text = amended = page.read_text()
+        for written, needed in AMENDED.items():
+            amended = amended.replace(written, needed)
+        if amended != text:
+            page.write_text(amended)
+
+
 def setup(app: Sphinx) -> None:
     """Refuse the compiled core, whose signatures have no annotations."""
     if purgatory.COMPILED:
         raise RuntimeError("the reference needs the interpreted core: set PYTHONPATH to the checkout")
     app.connect("missing-reference", link_to_public_name)
+    app.connect("build-finished", make_accessible)

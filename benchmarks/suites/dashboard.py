@@ -14,8 +14,9 @@ from functools import partial
 from benchmarks.harness.benchmark import Case, Parts, Sample, Setting, Table, benchmark, medians, spreads
 from purgatory import DelayedOperation
 from purgatory.testing import ManualClock
-from purgatory.web.dashboard.recorder import WINDOW, Recorder
+from purgatory.web.dashboard.recorder import WINDOW
 from purgatory.web.dashboard.search import Search
+from purgatory.web.dashboard.shown import Shown
 from purgatory.web.dashboard.snapshot import take_snapshot
 
 
@@ -54,8 +55,9 @@ def dashboard(setting: Setting) -> Parts:
 
 def measure(keys: Callable[[random.Random, int], Hashable], pending: int) -> Sample:
     """Milliseconds for each of VIEWS."""
-    choice, clock, recorder = random.Random(1), ManualClock(), Recorder()
-    purgatory = clock.purgatory(observers=[recorder])
+    choice, clock = random.Random(1), ManualClock()
+    purgatory = clock.purgatory()
+    shown = Shown(purgatory)
     for number in range(pending):
         operation = Wait(choice.choice(TIMEOUTS))
         purgatory.try_complete_else_watch(operation, (keys(choice, number),))
@@ -67,11 +69,11 @@ def measure(keys: Callable[[random.Random, int], Hashable], pending: int) -> Sam
         # Nothing becomes due by this.
         clock.advance(0.9 / VIEWS)
         start = time.thread_time()
-        snapshot = take_snapshot(1, clock.time(), (purgatory,), purgatory, recorder, [0.0] * WINDOW)
+        snapshot = take_snapshot(1, clock.time(), [shown], shown, [0.0] * WINDOW)
         size = len(snapshot.encoded())
         views.append((time.thread_time() - start) * 1e3)
         start = time.thread_time()
-        search.run(purgatory, recorder, clock.time())
+        search.run(purgatory, shown.recorder, clock.time())
         searches.append((time.thread_time() - start) * 1e3)
     for left in purgatory.operations():
         left.cancel()

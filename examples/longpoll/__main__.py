@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
+import socket
 from collections.abc import Sequence
 from typing import Final
 
@@ -55,6 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.workers > 1 and options.postgres is None:
         parser.error("argument --workers: more than one needs --postgres, which they share")
+    if options.port:
+        # uvicorn says this in three lines, each worker for itself.
+        try:
+            socket.create_server((options.host, options.port)).close()
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                parser.error(f"argument --host: {options.host}: {error.strerror or error}")
+            parser.error(f"port {options.port} is in use; choose another --port")
     # Each worker makes its application from the environment that it inherits.
     os.environ[POSTGRES] = options.postgres or ""
     uvicorn.run(

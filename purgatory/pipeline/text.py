@@ -6,13 +6,24 @@ from math import floor, log10
 
 
 def duration(microseconds: float) -> str:
-    """Format a duration with three digits, in the unit that fits."""
-    for unit, size, least in (("h", 3.6e9, 7.2e9), ("min", 6e7, 1.2e8), ("s", 1e6, 1e6), ("ms", 1e3, 1e3)):
-        if microseconds >= least:
-            number = microseconds / size
-            decimals = 2 if number < 10 else 1 if number < 100 else 0
-            return f"{number:,.{decimals}f} {unit}"
-    return f"{microseconds:.0f} µs"
+    """A duration in words: 310 µs, 4.75 s, 2 min 58 s, 3 h 5 min, 4 days.
+
+    Below two minutes it has three digits. The dashboard writes durations in the same way.
+    """
+    seconds = microseconds / 1e6
+    if round(seconds) >= 120:
+        minutes = round(seconds / 60)
+        if round(seconds) < 7200:
+            return f"{round(seconds) // 60} min {round(seconds) % 60} s"
+        if minutes < 48 * 60:
+            return f"{minutes // 60} h {minutes % 60} min"
+        return f"{round(seconds / 86400):,} days"
+    # The limit prevents "1000 ms" where the rounded value is 1 s.
+    units = (("µs", 1.0), ("ms", 1e3), ("s", 1e6))
+    unit, size = next(each for each in units if microseconds / each[1] < 999.5)
+    number = microseconds / size
+    decimals = 0 if unit == "µs" or number >= 99.95 else 1 if number >= 9.995 else 2
+    return f"{number:.{decimals}f} {unit}"
 
 
 def percent(share: float) -> str:

@@ -21,6 +21,7 @@ from examples.broker.simulator.report import Report
 from examples.broker.simulator.simulation import LEADER_ID, Simulation
 from examples.broker.simulator.workload import Workload
 from examples.event_loop import run
+from examples.text_output import print_anywhere
 from purgatory.observer import Observer
 
 Show = Callable[[Simulation, Console], Coroutine[None, None, None]]
@@ -75,8 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(
                 f"--journal {options.journal}: {error.strerror}; choose a directory that can be made"
             )
+    print_anywhere(sys.stdout, sys.stderr)
     console = Console()
-    show = None if options.no_display else show_live if console.is_terminal else print_lines
+    live = console.is_terminal and not console.is_dumb_terminal
+    show = None if options.no_display else show_live if live else print_lines
     try:
         report = run(lambda: _simulate(workload, show, console, options.journal))
     except KeyboardInterrupt:

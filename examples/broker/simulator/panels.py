@@ -1,6 +1,6 @@
-"""The layout of a simulation's status and report, for 80 columns or more."""
+"""The layout of a simulation's status and report. On a narrow terminal, figures are below each other."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -19,14 +19,22 @@ from examples.broker.simulator.workload import Workload
 PARTITIONS_SHOWN: Final = 12
 FRAME_COLUMNS: Final = 4
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
+# Fewer columns than these are narrow: a number in a column of its own would be cut.
+_NARROW: Final = 72
 
 
 def framed(workload: Workload, parts: Sequence[RenderableType], style: str = "none") -> Panel:
     acks = "all" if workload.acks == ALL_ACKS else str(workload.acks)
     cluster = f"acks={acks} · {workload.replicas} replicas · {workload.partitions} partitions"
-    title = f"[bold]produce / fetch[/]  {cluster} · {workload.batch} x {workload.record_size} B"
+    # The frame would cut a long title.
+    whole = Text(f"{cluster} · {workload.batch} x {workload.record_size} B", style="dim")
     return Panel(
-        Group(*parts), title=title, title_align="left", box=box.ROUNDED, border_style=style, padding=(0, 1)
+        Group(whole, *parts),
+        title="[bold]produce / fetch[/]",
+        title_align="left",
+        box=box.ROUNDED,
+        border_style=style,
+        padding=(0, 1),
     )
 
 
@@ -40,20 +48,21 @@ def live_parts(workload: Workload, status: Status, previous: Status, width: int)
         f"{status.elapsed:.1f} / {workload.duration:g} s",
     )
     return [
-        Group(progress, "", _rates(workload, status, previous)),
-        _purgatories(status),
+        Group(progress, _rates(workload, status, previous, width)),
+        _purgatories(status, width),
         _backlogs(workload, status, width),
-        _partitions(status.partitions),
+        _partitions(status.partitions, width),
     ]
 
 
 def summary_panel(report: Report, width: int) -> RenderableType:
     """Return the report of a run, with the figures of the time under load."""
     status = report.under_load
+    inside = width - FRAME_COLUMNS
     parts: list[RenderableType] = [
-        _rates(report.workload, status, None),
-        _purgatories(status),
-        _backlogs(report.workload, status, width - FRAME_COLUMNS),
+        _rates(report.workload, status, None, inside),
+        _purgatories(status, inside),
+        _backlogs(report.workload, status, inside),
         "",
         _conclusions(report),
     ]
@@ -85,34 +94,70 @@ def sparkline(values: Sequence[float], width: int, min_top: float) -> str:
     return "".join(_SPARKS[int(value / top * (len(_SPARKS) - 1))] for value in values)
 
 
-def _rates(workload: Workload, status: Status, previous: Status | None) -> Table:
+def _rates(workload: Workload, status: Status, previous: Status | None, width: int) -> Table:
     acknowledged, consumed, seconds = status.acknowledged, status.consumed, status.elapsed
     if previous is not None:
         acknowledged -= previous.acknowledged
         consumed -= previous.consumed
         seconds -= previous.elapsed
+    figures = {
+        "offered": f"{workload.rate:,.0f}/s",
+        "acknowledged": f"[bold]{_rate(acknowledged, seconds)}[/]",
+        "consumed": f"[bold]{_rate(consumed, seconds)}[/]",
+        "bytes": _rate(acknowledged * workload.record_size / 1e6, seconds, " MB"),
+    }
+    if width < _NARROW:
+        return _below_each_other(figures)
     table = Table.grid(padding=(0, 2), expand=True)
-    for _ in range(4):
+    for _ in figures:
         table.add_column(justify="right", ratio=1)
-    table.add_row("offered", "acknowledged", "consumed", "bytes", style="dim")
-    table.add_row(
-        f"{workload.rate:,.0f}/s",
-        f"[bold]{_rate(acknowledged, seconds)}[/]",
-        f"[bold]{_rate(consumed, seconds)}[/]",
-        f"{_rate(acknowledged * workload.record_size / 1e6, seconds, ' MB')}",
-    )
+    table.add_row(*figures, style="dim")
+    table.add_row(*figures.values())
     return table
 
 
-def _purgatories(status: Status) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, expand=True, padding=0)
-    table.add_column("", style="bold")
-    for heading in ("pending", "completed", "expired", "wait p50", "p99", "max"):
+def _purgatories(status: Status, width: int) -> Table:
+    headings = ("pending", "completed", "expired", "wait p50", "p99", "max")
+    rows = {
+        name: (
+            f"{purgatory.pending:,}",
+            f"{purgatory.completed:,}",
+            f"{purgatory.expired:,}",
+            *_waits(purgatory.waits),
+        )
+        for name, purgatory in (("produce", status.produce), ("fetch", status.fetch))
+    }
+    rows["end to end"] = ("", "", "", *_waits(status.end_to_end))
+    if width < _NARROW:
+        return _below_each_other(
+            {
+                f"{name} {heading}": figure
+                for name, figures in rows.items()
+                for heading, figure in zip(headings, figures, strict=True)
+                if figure
+            }
+        )
+    table = _table("", *headings)
+    for name, figures in rows.items():
+        table.add_row(name, *figures)
+    return table
+
+
+def _table(first: str, *headings: str) -> Table:
+    """A table without rules, so that it is as low as it can be: a terminal has 24 lines."""
+    table = Table(box=None, expand=True, padding=0, header_style="dim")
+    table.add_column(first, style="bold")
+    for heading in headings:
         table.add_column(heading, justify="right")
-    for name, purgatory in (("produce", status.produce), ("fetch", status.fetch)):
-        counts = (f"{purgatory.pending:,}", f"{purgatory.completed:,}", f"{purgatory.expired:,}")
-        table.add_row(name, *counts, *_waits(purgatory.waits))
-    table.add_row("end to end", "", "", "", *_waits(status.end_to_end))
+    return table
+
+
+def _below_each_other(figures: Mapping[str, str]) -> Table:
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column()
+    table.add_column(justify="right", no_wrap=True)
+    for name, figure in figures.items():
+        table.add_row(name, figure)
     return table
 
 
@@ -135,24 +180,33 @@ def _backlogs(workload: Workload, status: Status, width: int) -> Table:
     return table
 
 
-def _partitions(partitions: Sequence[PartitionStatus]) -> RenderableType:
-    table = Table(box=box.SIMPLE_HEAD, expand=True, padding=0)
-    table.add_column("partition", style="bold")
-    for heading in ("start", "high watermark", "end", "lag", "segments", "in sync"):
-        table.add_column(heading, justify="right")
-    for partition in partitions[:PARTITIONS_SHOWN]:
-        table.add_row(
-            str(partition.topic_partition),
-            f"{partition.log_start_offset:,}",
-            f"{partition.high_watermark:,}",
-            f"{partition.log_end_offset:,}",
-            f"{partition.log_end_offset - partition.consumer_position:,}",
-            str(partition.segments),
-            " ".join(map(str, partition.in_sync_replicas)),
-        )
+def _partitions(partitions: Sequence[PartitionStatus], width: int) -> RenderableType:
+    shown = partitions[:PARTITIONS_SHOWN]
+    if width < _NARROW:
+        table = _table("partition", "watermark", "lag")
+        for partition in shown:
+            table.add_row(
+                str(partition.topic_partition), f"{partition.high_watermark:,}", f"{_lag(partition):,}"
+            )
+    else:
+        table = _table("partition", "start", "high watermark", "end", "lag", "segments", "in sync")
+        for partition in shown:
+            table.add_row(
+                str(partition.topic_partition),
+                f"{partition.log_start_offset:,}",
+                f"{partition.high_watermark:,}",
+                f"{partition.log_end_offset:,}",
+                f"{_lag(partition):,}",
+                str(partition.segments),
+                " ".join(map(str, partition.in_sync_replicas)),
+            )
     if len(partitions) > PARTITIONS_SHOWN:
         table.caption = f"and {len(partitions) - PARTITIONS_SHOWN} more"
     return table
+
+
+def _lag(partition: PartitionStatus) -> int:
+    return partition.log_end_offset - partition.consumer_position
 
 
 def _conclusions(report: Report) -> Text:

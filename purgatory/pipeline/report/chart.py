@@ -46,11 +46,23 @@ class Chart:
     spec: Mapping[str, Any]
     legend: Sequence[LegendEntry] = field(default=())
 
+    @property
+    def says(self) -> Mapping[str, str]:
+        """What the chart shows, in words: a fact for each subject."""
+        says: Mapping[str, str] = self.spec["usermeta"]
+        return says
+
 
 def specification(
-    chart: alt.Chart | alt.LayerChart | alt.FacetChart, datasets: Datasets, *, height: int = _HEIGHT
+    chart: alt.Chart | alt.LayerChart | alt.FacetChart,
+    datasets: Datasets,
+    says: Mapping[str, str],
+    *,
+    height: int = _HEIGHT,
 ) -> dict[str, Any]:
     """The Vega-Lite specification of a chart, with its named data. The chart is as wide as the page allows.
+
+    `says` has a fact for each subject of the chart. They are its name for those who do not see it.
 
     The data is added here, after Altair has made the chart: Altair validates the data of a chart against the
     schema of Vega-Lite, at 300 rows a second.
@@ -58,7 +70,8 @@ def specification(
     spec = chart.properties(width="container", height=height).to_dict()
     # The page has its own style, and must not link to the schema.
     del spec["config"], spec["$schema"]
-    return spec | {"datasets": datasets}
+    name = "; ".join(f"{subject}: {fact}" for subject, fact in says.items()) or "no data"
+    return spec | {"datasets": datasets, "description": name, "usermeta": dict(says)}
 
 
 def shown_when_nearest(chart: alt.Chart) -> alt.Chart:

@@ -7,10 +7,9 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from purgatory.journal.schema import CANCELLED, COMPLETED, EXPIRED, FAILED
+from purgatory._figures.outcomes import OUTCOME_COLOURS
 from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.chart import (
-    COLOURS,
     Chart,
     LegendEntry,
     colours,
@@ -23,13 +22,6 @@ from purgatory.pipeline.report.findings import FAN_OUT, MINUTES, PENDING, Findin
 from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.over_time import Timeline, bars, legend, lines
 from purgatory.pipeline.text import counted, duration, percent, rounded
-
-_OUTCOME_COLOURS: Final = {
-    COMPLETED: COLOURS[2],
-    CANCELLED: COLOURS[4],
-    FAILED: COLOURS[3],
-    EXPIRED: COLOURS[5],
-}
 
 
 def history(findings: Findings) -> Section:
@@ -89,7 +81,7 @@ def fan_out(findings: Findings) -> Section:
 def _ended(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list[Chart]:
     """One chart for each kind. A stack of kinds and outcomes would be unreadable."""
     legend_entries = [
-        *(LegendEntry(outcome, hue) for outcome, hue in _OUTCOME_COLOURS.items()),
+        *(LegendEntry(outcome, hue) for outcome, hue in OUTCOME_COLOURS.items()),
         *timeline.legend_entries(),
     ]
     return [
@@ -100,7 +92,7 @@ def _ended(findings: Findings, timeline: Timeline, hues: dict[str, str]) -> list
             bars(
                 [row for row in findings[MINUTES] if series(row) == name],
                 timeline,
-                colours=_OUTCOME_COLOURS,
+                colours=OUTCOME_COLOURS,
                 height=lambda row, outcome: row[outcome] / _minutes(row),
                 title="a minute",
             ),

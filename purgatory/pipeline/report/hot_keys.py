@@ -72,7 +72,8 @@ def hottest(
             tooltip=[alt.Tooltip("name:N", title="key"), alt.Tooltip("text:N", title=title)],
         )
     )
-    return specification(chart, {"keys": bars}, height=40 + 22 * len(bars))
+    says = {bar["name"]: bar["text"] for bar in bars}
+    return specification(chart, {"keys": bars}, says, height=40 + 22 * len(bars))
 
 
 def _count(number: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from shlex import quote
@@ -74,13 +74,24 @@ def table(caption: str, columns: Iterable[PageColumn], rows: Iterable[Any]) -> s
     )
 
 
-def box(subject: str, title: str, texts: Iterable[str], look: str) -> str:
-    """A box about a subject: a title and some paragraphs. Its look is a class of the style sheet."""
+def card(subject: str, title: str, parts: Iterable[str], look: str) -> str:
+    """A box about a subject: a title and some parts. Its look is a class of the style sheet."""
     return (
         f'<div class="box {look}"><h3>{escape(subject)}: <strong>{escape(title)}</strong></h3>\n'
-        + "\n".join(map(paragraph, texts))
+        + "\n".join(parts)
         + "\n</div>"
     )
+
+
+def bar(points: Mapping[str, tuple[float, str]]) -> str:
+    """A bar from zero with named points: a number for the place, and its text."""
+    end = max(at for at, _ in points.values())
+    marks = "".join(
+        f'<li{_class("late" if at > end / 2 else "")} style="--at: {at / end:.4f}">'
+        f"<b>{escape(name)}</b> {escape(text)}</li>"
+        for name, (at, text) in sorted(points.items(), key=lambda each: each[1][0])
+    )
+    return f'<ul class="bar">{marks}</ul>'
 
 
 def collapsed(summary: str, content: str) -> str:
@@ -123,8 +134,16 @@ def figure(figure: Chart) -> str:
         f"{paragraph(figure.note) if figure.note else ''}"
         + (f'<ul class="legend">{legend}</ul>' if legend else "")
         + "</figcaption>\n"
-        f'<div class="chart" id="{figure.name}"></div>\n</figure>'
+        f'<div class="chart" id="{figure.name}"></div>\n{_in_words(figure)}</figure>'
     )
+
+
+def _in_words(figure: Chart) -> str:
+    columns = (
+        text_column("of", lambda fact: str(fact[0])),
+        text_column("value", lambda fact: str(fact[1])),
+    )
+    return collapsed("The same in words", table(figure.title, columns, figure.says.items()))
 
 
 def _cell(column: PageColumn, row: Any, tag: str) -> str:

@@ -142,7 +142,8 @@ def lines(
     )
     points = [{name: step[name] for name in _POINT} for step in steps]
     datasets = timeline.datasets() | {"line": _runs(steps), "points": points}
-    return specification(alt.layer(*timeline.layers(), drawn, shown), datasets)
+    highest = _highest(steps, lambda step: (f"{step['series']}, {step['measure']}", step["value"]))
+    return specification(alt.layer(*timeline.layers(), drawn, shown), datasets, highest)
 
 
 def legend(colours: Mapping[str, str], measures: Sequence[str], timeline: Timeline) -> list[LegendEntry]:
@@ -186,7 +187,20 @@ def bars(
         )
     )
     datasets = timeline.datasets() | {"parts": parts}
-    return specification(alt.layer(*timeline.layers(), drawn), datasets, height=160)
+    highest = _highest(parts, lambda part: (part["part"], part["high"] - part["low"]))
+    return specification(alt.layer(*timeline.layers(), drawn), datasets, highest, height=160)
+
+
+def _highest(
+    steps: Sequence[Mapping[str, Any]], measured: Callable[[Mapping[str, Any]], tuple[str, float]]
+) -> dict[str, str]:
+    """For each subject its highest value, and when that was. `measured` gives the subject and the value."""
+    highest: dict[str, tuple[float, Mapping[str, Any]]] = {}
+    for step in steps:
+        subject, value = measured(step)
+        if subject not in highest or value > highest[subject][0]:
+            highest[subject] = value, step
+    return {subject: f"at most {step['text']}, {step['when']}" for subject, (_, step) in highest.items()}
 
 
 def between(since: datetime, until: datetime) -> str:

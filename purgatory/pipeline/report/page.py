@@ -20,12 +20,15 @@ from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.overview import compacted, overview
 from purgatory.pipeline.report.timeouts import timeouts
 from purgatory.pipeline.report.trade_off import wheel
-from purgatory.pipeline.report.verdicts import verdicts
+from purgatory.pipeline.report.verdicts import headline, verdicts
 from purgatory.pipeline.report.waits import waits
 
 _HERE: Final = Path(__file__).parent
 # The page's script uses this function of the libraries.
 _EXPORTS: Final = "window.vegaEmbed = vegaEmbed;"
+# The Vega-Lite of the page. With 6.4, a tooltip of a layer with `nearest` reads the mark in place of the row,
+# and says "undefined".
+_VEGA_LITE: Final = "6.1"
 _LIBRARIES: Final = """\
 /* Vega, Vega-Lite and Vega-Embed, (c) University of Washington Interactive Data Lab and contributors,
    BSD-3-Clause: https://github.com/vega */
@@ -44,9 +47,11 @@ def page(findings: Findings, tables: Sequence[str] = ()) -> str:
     Each call bundles the libraries of the charts, which takes seconds. The page loads nothing, and runs only
     the script whose hash is in its policy.
     """
-    body = sections(findings)
+    body, title = sections(findings), headline(findings)
     charts = {figure.name: figure.spec for section in body for figure in section.charts}
-    script = f"{_LIBRARIES}{vl_convert.javascript_bundle(_EXPORTS)}\n{(_HERE / 'page.js').read_text()}"
+    script = (
+        f"{_LIBRARIES}{vl_convert.javascript_bundle(_EXPORTS, _VEGA_LITE)}\n{(_HERE / 'page.js').read_text()}"
+    )
     digest = b64encode(sha256(script.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
@@ -60,14 +65,14 @@ def page(findings: Findings, tables: Sequence[str] = ()) -> str:
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Purgatory report</title>
+<title>{escape(title)}</title>
 <style>
 {(_HERE / "page.css").read_text()}</style>
 </head>
 <body>
 <header>
-<h1>Purgatory report</h1>
-<p>Dataset {escape(findings.dataset)}, made on {findings.made:%Y-%m-%d at %H:%M} UTC</p>
+<h1>{escape(title)}</h1>
+<p>Dataset {escape(findings.dataset)}, report made on {findings.made:%Y-%m-%d at %H:%M} UTC</p>
 </header>
 <nav aria-label="Parts of the page">
 {links}

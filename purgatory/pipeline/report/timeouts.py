@@ -155,7 +155,11 @@ def readings(
         *([ticks] if present else []),
     )
     datasets = {"timeouts": points, "present": present}
-    return specification(chart, datasets, height=40 + 90 * len({point["series"] for point in points}))
+    says = {
+        f"{point['series']}, {point['share']} complete": f"by a timeout of {point['text']}"
+        for point in points
+    }
+    return specification(chart, datasets, says, height=40 + 90 * len({point["series"] for point in points}))
 
 
 def _table(of: str, strata: Sequence[Sequence[Row]]) -> str:

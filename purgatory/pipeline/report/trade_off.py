@@ -116,7 +116,13 @@ def trade_off(settings: Sequence[ReplayedSetting], chosen: Row) -> dict[str, Any
         of_default.mark_point(shape="square", color=GREY, size=330, strokeWidth=1.5, opacity=1),
         of_chosen.mark_point(color=_CHOSEN, size=220, strokeWidth=2.5, opacity=1),
     )
-    return specification(chart, {"settings": points})
+    says = {
+        f"{name}, {point['setting']}": f"{point['work_text']}, late by {point['late_text']}"
+        for name in ("chosen", "default")
+        for point in points
+        if point[name]
+    }
+    return specification(chart, {"settings": points}, says)
 
 
 def _figure(number: int, settings: Sequence[ReplayedSetting], chosen: Row) -> Chart:

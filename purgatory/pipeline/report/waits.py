@@ -26,7 +26,7 @@ from purgatory.pipeline.report.chart import (
 )
 from purgatory.pipeline.report.findings import CURVES, Findings, Row, series
 from purgatory.pipeline.report.markup import Section
-from purgatory.pipeline.text import duration
+from purgatory.pipeline.text import duration, percent
 
 # The number of ticks for censored operations per decade of waits on one curve. More ticks would look like a
 # bar.
@@ -90,15 +90,18 @@ def curves(rows: Iterable[Row], hues: Mapping[str, str], *, log_share: bool) -> 
     for row in rows:
         if row["key"] is None and series(row) in hues:
             by_series.setdefault(series(row), []).append(row)
-    waits = [_wait(row) for curve in by_series.values() for row in curve]
+    rows = [row for curve in by_series.values() for row in curve]
+    # The chart begins where the first curve leaves 100 %. Before that, there is nothing to see.
+    leaves = min((_wait(row) for row in rows if row["survival"] < 1), default=1)
+    waits = [max(leaves, _wait(row)) for row in rows]
     steps: list[dict[str, Any]] = []
     cuts: list[dict[str, Any]] = []
     # The shorter of two similar curves is drawn on top, so that both are visible.
     for name, curve in sorted(by_series.items(), key=lambda each: -each[1][-1]["waited_us"]):
         # Before the first operation ends, all operations wait.
         steps.append({"series": name, "wait": 0.8 * min(waits), "share": 1, "low": 1, "high": 1})
-        steps += (_step(row, of=curve[0]["at_risk"]) for row in curve)
-        cuts += _censored_ticks(curve)
+        steps += (_step(row, of=curve[0]["at_risk"]) for row in curve if _wait(row) >= leaves)
+        cuts += (cut for cut in _censored_ticks(curve) if cut["wait"] >= leaves)
     if log_share:
         # Zero has no logarithm: the line ends with the last operation that waited.
         steps, cuts = ([row for row in each if row["share"] > 0] for each in (steps, cuts))
@@ -131,8 +134,12 @@ def curves(rows: Iterable[Row], hues: Mapping[str, str], *, log_share: bool) -> 
         alt.Tooltip("censored:Q", title="censored by then", format=","),
     ]
     shown = shown_when_nearest(of_steps.encode(y=y, tooltip=tooltip).transform_filter("isValid(datum.text)"))
+    ends = {
+        name: f"{percent(curve[-1]['survival'])} still wait after {duration(curve[-1]['waited_us'])}"
+        for name, curve in by_series.items()
+    }
     return specification(
-        alt.layer(interval_area, line, cut, shown), {"steps": steps, "cuts": cuts}, height=320
+        alt.layer(interval_area, line, cut, shown), {"steps": steps, "cuts": cuts}, ends, height=320
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from hashlib import sha256
 from html import escape
 from http import HTTPStatus
 from importlib.resources import files
@@ -15,6 +16,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -27,9 +29,17 @@ from purgatory._figures.operations import FIGURES
 from purgatory._figures.relay import RELAY_FIGURES, Relaying
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.feed import Feed
+from purgatory.web.dashboard.recorder import WINDOW
 from purgatory.web.dashboard.search import Search
+from purgatory.web.dashboard.shown import Shown
+from purgatory.web.dashboard.stall import StallProbe
 
 Authorize = Callable[[Scope], bool | Awaitable[bool]]
+
+
+def _described(figures: Iterable[Figure]) -> list[tuple[str, str, str]]:
+    return [(figure.field, figure.title, figure.explanation) for figure in figures]
+
 
 # By path: the file and its media type.
 FILES: Final = {
@@ -44,19 +54,35 @@ FILES: Final = {
             "elements",
             "failures",
             "figures",
+            "health",
             "processes",
             "tables",
             "wheel",
         )
     },
     "/icon.svg": ("icon.svg", "image/svg+xml"),
+    "/icon-alarm.svg": ("icon-alarm.svg", "image/svg+xml"),
 }
 
-# By the name of a part of the page.
-FIGURES_OF: Final[dict[str, tuple[Figure, ...]]] = {
-    "figure": FIGURES,
-    "messages": MESSAGE_FIGURES,
-    "relay": RELAY_FIGURES,
+# By the name of a part of the page: the field, the title and the explanation of each figure.
+FIGURES_OF: Final = {
+    "figure": [
+        *_described(FIGURES),
+        (
+            "oldest_age",
+            "Oldest",
+            "How long the oldest pending operation has waited. The table of operations shows what it "
+            "waits for.",
+        ),
+        (
+            "worst_stall",
+            "Worst stall",
+            "How late the event loop ran a callback, at worst, in the last minute. A stall of more than a "
+            "few milliseconds means that some code blocks the loop.",
+        ),
+    ],
+    "messages": _described(MESSAGE_FIGURES),
+    "relay": _described(RELAY_FIGURES),
 }
 
 HEADERS: Final = {
@@ -66,7 +92,8 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
+    # A browser asks each time. When it has the same file already, it gets a 304.
+    "Cache-Control": "no-cache",
 }
 
 
@@ -104,11 +131,12 @@ def dashboard(
     relay_of = {relay.purgatory: relay for relay in relays}
     for purgatory in relay_of.keys() - set(purgatories):
         raise ValueError(f"{relay_of[purgatory]!r} has no place: pass its purgatory to dashboard(), too")
-    audience = Audience()
-    feeds = {
-        shown.name: Feed(purgatories, shown, store, relay_of.get(shown), audience)
-        for shown, store in zip(purgatories, stores, strict=True)
-    }
+    everything = [
+        Shown(purgatory, store, relay_of.get(purgatory))
+        for purgatory, store in zip(purgatories, stores, strict=True)
+    ]
+    audience, stalls = Audience(), StallProbe(WINDOW)
+    feeds = {shown.purgatory.name: Feed(everything, shown, audience, stalls) for shown in everything}
 
     async def data(request: Request) -> Response:
         parameters = request.query_params
@@ -120,12 +148,14 @@ def dashboard(
         except ValueError as error:
             raise HTTPException(HTTPStatus.BAD_REQUEST, str(error)) from None
         snapshot = await feed.after(request, parameters.get("version"), search)
-        return Response(snapshot, media_type="application/json")
+        return Response(snapshot, media_type="application/json", headers={"Cache-Control": "no-store"})
 
     routes = [*(_file(path, *file) for path, file in FILES.items()), Route("/data", data)]
     guards = [] if authorize is None else [Middleware(Authorization, authorize=authorize)]
     return Starlette(
-        routes=[Mount("/", routes=routes, middleware=guards)], middleware=[Middleware(StrictHeaders)]
+        routes=[Mount("/", routes=routes, middleware=guards)],
+        # A snapshot is compressed for each viewer on the event loop, so the level is low.
+        middleware=[Middleware(StrictHeaders), Middleware(GZipMiddleware, compresslevel=3)],
     )
 
 
@@ -146,7 +176,7 @@ class Authorization:
 
 
 class StrictHeaders:
-    """Puts `HEADERS` on every response."""
+    """Puts `HEADERS` on every response, except those that the response has set."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -154,7 +184,9 @@ class StrictHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
@@ -162,24 +194,34 @@ class StrictHeaders:
 
 def _file(path: str, name: str, media_type: str) -> Route:
     content = files(__package__).joinpath("static", name).read_bytes()
-    content = re.sub(rb"<!-- (\w+) (\w+) -->", _cards, content)
+    content = re.sub(rb"<!-- (\w+) (\w+)(?: (\w+))? -->", _cards, content)
+    etag = f'"{sha256(content).hexdigest()[:16]}"'
 
     async def file(request: Request) -> Response:
-        return Response(content, media_type=media_type)
+        known = request.headers.get("if-none-match", "")
+        if etag in known:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag})
+        return Response(content, media_type=media_type, headers={"ETag": etag})
 
     return Route(path, file, name=name)
 
 
 def _cards(mark: re.Match[bytes]) -> bytes:
-    """The cards of the page for a figure, or for all figures of a part. The page's script fills them in."""
-    part, wanted = mark[1].decode(), mark[2].decode()
-    figures = [figure for figure in FIGURES_OF[part] if wanted in (figure.field, "all")]
-    return "\n      ".join(_card(part, figure) for figure in figures).encode()
+    """The cards of the page for a figure, or for all figures of a part. The page's script fills them in.
+
+    The third word of a mark is the part of the page that shows more of this figure.
+    """
+    part, wanted, target = (word.decode() for word in mark.groups(b""))
+    figures = [figure for figure in FIGURES_OF[part] if wanted in (figure[0], "all")]
+    return "\n      ".join(_card(part, *figure, target) for figure in figures).encode()
 
 
-def _card(part: str, figure: Figure) -> str:
-    id = figure.field if part == "figure" else f"{part}-{figure.field}"
-    title = f'<button type="button" aria-describedby="about-{id}">{figure.title}</button>'
+def _card(part: str, field: str, title: str, explanation: str, target: str) -> str:
+    id = field if part == "figure" else f"{part}-{field}"
+    described = f'aria-describedby="about-{id}"'
+    named = (
+        f'<a href="#{target}-part" {described}>{title}</a>' if target else f"<span {described}>{title}</span>"
+    )
     value = f'<span class="value" id="{id}">&ndash;</span> <span class="more" id="more-{id}"></span>'
-    about = f'<span class="about" role="tooltip" id="about-{id}">{escape(figure.explanation)}</span>'
-    return f'<div class="card" id="card-{id}"><dt>{title}</dt><dd>{value}{about}</dd></div>'
+    about = f'<span class="about" id="about-{id}">{escape(explanation)}</span>'
+    return f'<div class="card" id="card-{id}"><dt>{named}</dt><dd>{value}{about}</dd></div>'

@@ -7,8 +7,6 @@ from typing import Final, TypeVar
 from starlette.requests import Request
 
 from purgatory import DelayedOperation, Purgatory
-from purgatory.web.dashboard.recorder import WINDOW
-from purgatory.web.dashboard.stall import StallProbe
 from purgatory.web.long_poll import long_poll
 
 R = TypeVar("R")
@@ -18,13 +16,12 @@ MAX_VIEWERS: Final = 1_000
 
 
 class Audience:
-    """A purgatory in which the viewers wait, and the stall probe. The page does not show this purgatory.
+    """A purgatory in which the viewers wait. The page does not show this purgatory.
 
-    Both exist only while a viewer waits. Without viewers, nothing runs.
+    It exists only while a viewer waits. Without viewers, nothing runs.
     """
 
     def __init__(self) -> None:
-        self.stalls = StallProbe(WINDOW)
         self._purgatory: Purgatory | None = None
         self._waiting = 0
 
@@ -34,7 +31,6 @@ class Audience:
         if purgatory is None:
             purgatory = self._purgatory = Purgatory("dashboard", max_pending=MAX_VIEWERS)
             purgatory.start()
-            self.stalls.start()
         self._waiting += 1
         try:
             return await long_poll(request, purgatory, operation, ["snapshot"])
@@ -42,5 +38,4 @@ class Audience:
             self._waiting -= 1
             if not self._waiting:
                 self._purgatory = None
-                self.stalls.stop()
                 await purgatory.aclose()

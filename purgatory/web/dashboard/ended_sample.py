@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from purgatory import DelayedOperation
-from purgatory.observer import OUTCOMES, Timing, ended
-from purgatory.web.dashboard.label import label
+from purgatory.observer import OUTCOMES, Timing, ended, exception_of
+from purgatory.web.dashboard.label import TEXT_LENGTH, kind_of, label
 
 KEPT: Final = 20
 """The most operations of an outcome that are kept."""
@@ -22,6 +22,7 @@ class EndedOperation:
     """An operation that has ended. All is text, so that no object is kept alive.
 
     `at` is when it ended, in seconds of the loop's time, and `waited` how long it had waited, in seconds.
+    `error` is the exception that ended it, or None.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class EndedOperation:
     at: float
     waited: float
     tries: int
+    error: str | None
 
 
 class EndedSample:
@@ -41,14 +43,16 @@ class EndedSample:
     def note(self, outcome: str, operation: DelayedOperation[Any], timing: Timing) -> None:
         """Add `operation`, which has ended with `outcome`, to the sample."""
         keys, *_ = ended(operation)
+        error = exception_of(operation)
         self._ended[outcome].append(
             EndedOperation(
-                kind=type(operation).__name__,
+                kind=kind_of(operation),
                 keys=[label(key) for key in keys[:SHOWN_KEYS]],
                 more_keys=max(0, len(keys) - SHOWN_KEYS),
                 at=timing.ended,
                 waited=timing.ended - timing.offered,
                 tries=timing.tries,
+                error=None if error is None else label(error, TEXT_LENGTH),
             )
         )
 

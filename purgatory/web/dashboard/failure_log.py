@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from purgatory import DelayedOperation
 from purgatory.observer import exception_of
-from purgatory.web.dashboard.label import TEXT_LENGTH, label
+from purgatory.web.dashboard.label import TEXT_LENGTH, kind_of, label
 
 KEPT_FAILURES: Final = 8
 """The most different failures that are kept."""
@@ -37,7 +37,7 @@ class FailureLog:
 
     def note(self, operation: DelayedOperation[Any], at: float) -> None:
         """Note that `operation` has failed at the time `at`."""
-        kind, error = type(operation).__name__, label(exception_of(operation), TEXT_LENGTH)
+        kind, error = kind_of(operation), label(exception_of(operation), TEXT_LENGTH)
         keys = [label(key) for key in operation.keys[:3]]
         failures = self._failures.pop((kind, error), None) or EqualFailures(kind, error, keys, 0, at, at)
         failures.keys, failures.last = keys, at

@@ -3,55 +3,48 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from math import inf
 from typing import Final
 
 from starlette.requests import Request
 
-from purgatory import DelayedOperation, Purgatory
+from purgatory import DelayedOperation
 from purgatory._core.timer import clock_of
-from purgatory._figures.messages import MessageStore
-from purgatory._figures.relay import Relaying
 from purgatory.web.dashboard.audience import Audience
-from purgatory.web.dashboard.recorder import Recorder
 from purgatory.web.dashboard.search import Search
+from purgatory.web.dashboard.shown import Shown
 from purgatory.web.dashboard.snapshot import take_snapshot, with_found
+from purgatory.web.dashboard.stall import StallProbe
 
 INTERVAL: Final = 1.0
 """Seconds between two snapshots, whatever the number of viewers."""
 
 
 class Feed:
-    """Observes `shown`, one of the `purgatories`, from now on, and takes snapshots for viewers.
+    """Takes snapshots of `shown`, one of `everything` on the dashboard, for its viewers.
 
-    `store` is the store of delayed messages whose purgatory it is, if any, and `relay` is its relay, if any.
+    `stalls` measures the loop of all purgatories.
     """
 
     def __init__(
-        self,
-        purgatories: tuple[Purgatory, ...],
-        shown: Purgatory,
-        store: MessageStore | None,
-        relay: Relaying | None,
-        audience: Audience,
+        self, everything: Sequence[Shown], shown: Shown, audience: Audience, stalls: StallProbe
     ) -> None:
         self.version = ""
         self._latest = b""
         # The latest snapshot with what each search has found in the purgatory since.
         self._answers: dict[Search, bytes] = {}
         self._taken = 0
-        self._purgatories = purgatories
+        self._everything = everything
         self._shown = shown
-        self._store = store
-        self._relay = relay
         self._audience = audience
-        self._recorder = Recorder()
+        self._stalls = stalls
         self._due = -inf
-        shown.add_observer(self._recorder)
 
     async def after(self, request: Request, version: str | None, search: Search | None) -> bytes:
         """The latest snapshot in JSON, as soon as its version is not `version`, with what `search` finds."""
         now = _now()
+        self._stalls.look(now)
         if now >= self._due:
             self.take()
         elif version == self.version:
@@ -64,22 +57,13 @@ class Feed:
         self._taken += 1
         self._due = now + INTERVAL
         self._answers.clear()
-        snapshot = take_snapshot(
-            self._taken,
-            now,
-            self._purgatories,
-            self._shown,
-            self._recorder,
-            self._audience.stalls.worst(now),
-            self._store,
-            self._relay,
-        )
+        snapshot = take_snapshot(self._taken, now, self._everything, self._shown, self._stalls.worst(now))
         self.version = snapshot.version
         self._latest = snapshot.encoded()
 
     def _answer(self, search: Search) -> bytes:
         if search not in self._answers:
-            found = search.run(self._shown, self._recorder, _now())
+            found = search.run(self._shown.purgatory, self._shown.recorder, _now())
             self._answers[search] = with_found(self._latest, found)
         return self._answers[search]
 

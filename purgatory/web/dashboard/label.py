@@ -41,8 +41,25 @@ _repr.maxstring = _repr.maxother = _repr.maxlong = KEY_LENGTH
 
 
 def label(value: object, length: int = KEY_LENGTH) -> str:
-    """`safe_repr` of `value`, cut to `length` characters."""
-    return _cut(_repr.repr(value) if type(value) in _BOUNDED else safe_repr(value), length)
+    """`safe_repr` of `value`, cut to `length` characters, with escapes for characters that nobody sees.
+
+    A class with a repr of its own may put anything in it: one control character reverses a whole line.
+    """
+    return _cut(visible(_repr.repr(value) if type(value) in _BOUNDED else safe_repr(value)), length)
+
+
+def kind_of(operation: object) -> str:
+    """The name of the class of an operation, as `label` writes text."""
+    return _cut(visible(type(operation).__name__), KEY_LENGTH)
+
+
+def visible(text: str) -> str:
+    """`text` with an escape for each character that Python's repr escapes, too."""
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
 
 
 def _cut(text: str, length: int) -> str:

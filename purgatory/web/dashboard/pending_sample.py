@@ -15,7 +15,7 @@ from purgatory import DelayedOperation, Purgatory
 from purgatory._core.operation import NO_KEY
 from purgatory.observer import arrival, timing_of, watched_keys
 from purgatory.web.dashboard.ended_sample import SHOWN_KEYS
-from purgatory.web.dashboard.label import TEXT_LENGTH, label
+from purgatory.web.dashboard.label import TEXT_LENGTH, kind_of, label
 
 KEY_LIMIT: Final = 400
 """The most keys in the sample, besides the busy keys."""
@@ -123,7 +123,7 @@ def describe(operation: DelayedOperation[Any], now: float) -> PendingOperation:
     own_repr = type(operation).__repr__ is not DelayedOperation.__repr__
     return PendingOperation(
         number=arrival(operation),
-        kind=type(operation).__name__,
+        kind=kind_of(operation),
         keys=[label(key) for key in keys],
         more_keys=max(0, key_count - SHOWN_KEYS),
         age=None if timing is None else now - timing.offered,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,10 +25,12 @@ BUSY_KEYS: Final = 10
 class Second:
     """What happened in the second of the loop's time that begins at `at`."""
 
-    __slots__ = ("at", "busy_keys", "checks", "ended", "lateness", "tried", "waits")
+    __slots__ = ("at", "busy_keys", "checks", "ended", "lateness", "refused", "tried", "waits")
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, refused: int) -> None:
         self.at = at
+        # What the purgatory had refused when the recorder began this second.
+        self.refused = refused
         # Operations that ended, by outcome, and how long they had waited.
         self.ended = dict.fromkeys(OUTCOMES, 0)
         self.waits = {outcome: Histogram(WAIT_BOUNDS) for outcome in OUTCOMES}
@@ -54,11 +56,15 @@ class Recorder:
     when something happens or a viewer looks. Times are in seconds, by the clock of a `Timing`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, refused: Callable[[], int]) -> None:
         self.failures = FailureLog()
         self.ended = EndedSample()
-        self._seconds: deque[Second] = deque([Second(-1)])
+        # The total of refusals. A purgatory tells no observer of a refusal, so that a refusal stays cheap.
+        self._refused = refused
+        self._seconds: deque[Second] = deque([Second(-1, refused())])
         self._current = self._seconds[0]
+        # When the last second began that is forgotten, and what had been refused then.
+        self._before = (-1, refused())
         # When the first second began, and when the current one is over.
         self._since = 0
         self._until = 0.0
@@ -91,7 +97,7 @@ class Recorder:
     def rates(self, now: float) -> Rates:
         """The counts of the past seconds."""
         recent = {second.at: second for second in self._recent(now)}
-        empty = Second(-1)
+        empty = Second(-1, 0)
         last = int(now)
         seconds = [recent.get(at, empty) for at in range(last - WINDOW, last)]
         return Rates(
@@ -119,15 +125,24 @@ class Recorder:
         seconds = max(1.0, now - max(self._since, int(now) - WINDOW))
         return {key: tried / seconds for key, tried in tries.most_common(BUSY_KEYS)}
 
+    def refusals(self, now: float) -> tuple[int, float]:
+        """How many operations were refused since the last moment that is at least a minute old, and when
+        that moment was. It is older when nothing has happened and nobody has looked for longer.
+        """
+        self._recent(now)
+        at, refused = self._before
+        return self._refused() - refused, float(at)
+
     def _begin(self, at: float) -> Second:
         self._current.busy_keys.keep(BUSY_KEYS)
         if not self._until:
             self._since = int(at)
-        second = self._current = Second(int(at))
+        second = self._current = Second(int(at), self._refused())
         self._until = second.at + 1.0
         self._seconds.append(second)
         while self._seconds[0].at < second.at - WINDOW:
-            self._seconds.popleft()
+            forgotten = self._seconds.popleft()
+            self._before = (forgotten.at, forgotten.refused)
         return second
 
     def _recent(self, now: float) -> Iterator[Second]:

@@ -8,25 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from purgatory import Purgatory, PurgatoryStatistics
+from purgatory import PurgatoryStatistics
 from purgatory._figures.histogram import Histogram
 from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
 from purgatory._figures.relay import RELAY_FIGURES, Relaying
 from purgatory.errors import PurgatoryNotOpen
 from purgatory.web.dashboard.failure_log import EqualFailures
+from purgatory.web.dashboard.health import Health, health_of
 from purgatory.web.dashboard.pending_sample import PendingSample, sample_pending
 from purgatory.web.dashboard.process import Process, this_process
-from purgatory.web.dashboard.recorder import Rates, Recorder
+from purgatory.web.dashboard.recorder import Rates
 from purgatory.web.dashboard.search import Found
+from purgatory.web.dashboard.shown import Shown
 from purgatory.web.dashboard.wheel import WheelPicture, picture_wheel
-
-
-@dataclass(frozen=True, slots=True)
-class Tab:
-    """The link to one of the dashboard's purgatories."""
-
-    name: str
-    pending: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +45,8 @@ class Snapshot:
     time: float
     # Since when the totals count, in seconds of the loop's time. None before the purgatory is open.
     since: float | None
-    tabs: list[Tab]
+    # The shown purgatory is one of them.
+    health: list[Health]
     statistics: PurgatoryStatistics
     wheel: WheelPicture
     rates: Rates
@@ -79,36 +74,34 @@ def with_found(snapshot: bytes, found: Found) -> bytes:
 def take_snapshot(
     number: int,
     now: float,
-    purgatories: tuple[Purgatory, ...],
-    shown: Purgatory,
-    recorder: Recorder,
+    everything: Sequence[Shown],
+    shown: Shown,
     stalls: list[float | None],
-    store: MessageStore | None = None,
-    relay: Relaying | None = None,
 ) -> Snapshot:
-    """The snapshot of `shown`, which `recorder` observes. It takes a few milliseconds, however many wait.
+    """The snapshot of `shown`, one of `everything`. It takes a few milliseconds, however many wait.
 
     `number` is its number in this process. Snapshots of two processes have different versions.
     """
     process = this_process()
+    purgatory, recorder = shown.purgatory, shown.recorder
     return Snapshot(
         version=f"{process.instance}.{number}",
-        name=shown.name,
+        name=purgatory.name,
         process=process,
         now=now,
         time=time.time(),
-        since=shown.timer.origin or None,
-        tabs=[Tab(each.name, each.statistics().pending) for each in purgatories],
-        statistics=shown.statistics(),
-        wheel=picture_wheel(shown.timer, now),
+        since=purgatory.timer.origin or None,
+        health=[health_of(each, now) for each in everything],
+        statistics=purgatory.statistics(),
+        wheel=picture_wheel(purgatory.timer, now),
         rates=recorder.rates(now),
         waits={outcome: picture_histogram(waits) for outcome, waits in recorder.waits(now).items()},
         lateness=picture_histogram(recorder.lateness(now)),
         stalls=stalls,
-        pending_sample=sample_pending(shown, recorder.busy_keys(now), now),
+        pending_sample=sample_pending(purgatory, recorder.busy_keys(now), now),
         failures=recorder.failures.latest(),
-        messages=[] if store is None else count_messages(store),
-        relay=[] if relay is None else relay_figures(relay),
+        messages=[] if shown.store is None else count_messages(shown.store),
+        relay=[] if shown.relay is None else relay_figures(shown.relay),
     )
 
 

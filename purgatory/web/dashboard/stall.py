@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from math import inf
 from typing import Final
 
 from purgatory._core.timer import clock_of
@@ -12,23 +13,28 @@ PERIOD: Final = 0.02
 """Seconds between two probes. A measured stall is shorter than the real one, by at most this much."""
 
 
+LINGER: Final = 10.0
+"""Seconds for which the loop is measured after a viewer has looked.
+
+Where several processes answer at one address, a viewer looks at each of them every few seconds.
+"""
+
+
 class StallProbe:
-    """Runs every `PERIOD` on the loop, from `start` to `stop`, and records how late it runs."""
+    """Runs every `PERIOD` on the loop while somebody looks, and records how late it runs."""
 
     def __init__(self, window: int) -> None:
         self._window = window
+        self._until = -inf
         # For each second with a probe: (second, the longest delay in seconds).
         self._worst: deque[tuple[int, float]] = deque(maxlen=window + 1)
         self._handle: asyncio.TimerHandle | None = None
 
-    def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._arm(loop, clock_of(loop)())
-
-    def stop(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+    def look(self, now: float) -> None:
+        """Measure until `LINGER` after the loop's time `now`."""
+        self._until = now + LINGER
+        if self._handle is None:
+            self._arm(asyncio.get_running_loop(), now)
 
     def worst(self, now: float) -> list[float | None]:
         """The longest delay in each second of the window, in seconds; None for seconds without a probe."""
@@ -45,4 +51,6 @@ class StallProbe:
         if self._worst and self._worst[-1][0] == second:
             late = max(late, self._worst.pop()[1])
         self._worst.append((second, late))
-        self._arm(loop, now)
+        self._handle = None
+        if now < self._until:
+            self._arm(loop, now)

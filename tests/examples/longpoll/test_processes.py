@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,15 @@ async def polls_of_a_service_that_stops(service: ServiceProcess, workers: int) -
     await asyncio.to_thread(service.until_pending, 100, workers)
     service.process.send_signal(signal.SIGTERM)
     return await asyncio.gather(*tasks)
+
+
+def test_a_port_that_is_in_use_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SystemExit) as ended:
+            main(["--port", str(port)])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: port {port} is in use; choose another --port\n")
 
 
 def are_complete(answers: list[bytes]) -> bool:

@@ -21,7 +21,7 @@ EFFECT = Effect(
 def test_a_sentence_explains_the_effect_of_a_timeout() -> None:
     assert EFFECT.sentence(20_000) == (
         "99.9 % would complete (99.8 % to 99.95 %). Of 20,000 recorded operations, 1,203 more "
-        "(+1,181 to +1,220) would have completed. All together would have waited 5.20 min more."
+        "(+1,181 to +1,220) would have completed. All together would have waited 5 min 12 s more."
     )
 
 

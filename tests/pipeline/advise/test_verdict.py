@@ -70,7 +70,7 @@ def test_a_timeout_far_above_what_operations_need_is_shortened_to_twice_that() -
         "99.9 % complete within 2.00 s (99.8 % to 99.95 %), which is 50 times p99, 40.0 ms. Of these, at "
         "most one in a thousand takes longer than 80.0 ms. With 160 ms, 99.85 % would complete (99.8 % to "
         "99.9 %). Of 10,000 recorded operations, 3 fewer would have completed. All together would have "
-        "waited 3.33 min less."
+        "waited 3 min 20 s less."
     )
 
 

@@ -236,7 +236,11 @@ def everything() -> Findings:
         **advice(
             *rows,
             curves=[*curve(), *curve(PRODUCE, unit_us=200, reaches_zero=True)],
-            verdicts=[verdict(), verdict(key=HOSTILE), verdict(PRODUCE, verdict=KEEP, operations=4)],
+            verdicts=[
+                verdict(),
+                verdict(key=HOSTILE),
+                verdict(PRODUCE, verdict=KEEP, timeout_us=None, operations=4),
+            ],
         ),
         settings=settings(),
         recommendations=[recommendation()],

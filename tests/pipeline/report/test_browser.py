@@ -10,12 +10,16 @@ from typing import Any, Final
 
 import pytest
 import vl_convert
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # has no types
 from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
+from purgatory._figures.outcomes import OUTCOME_COLOURS
 from purgatory.pipeline.report.chart import COLOURS
 from purgatory.pipeline.report.page import page
 from tests.browser import browser as browser
 from tests.pipeline.report.sample_findings import HOSTILE, everything, findings, minute, summary
+
+DRAWN: Final = {*COLOURS, *OUTCOME_COLOURS.values()}
 
 # The colours of each chart's pixels. Reads a copy, because the browser warns of reading a visible canvas.
 _COLOURS: Final = """
@@ -103,9 +107,19 @@ def test_every_chart_is_drawn(shown: Shown) -> None:
 
     assert len(charts) == 14
     # Axes and labels have other colours than legend_entries.
-    assert [name for name, colours in charts.items() if not colours & set(COLOURS)] == []
+    assert [name for name, colours in charts.items() if not colours & DRAWN] == []
     # Two kinds have a curve: the first and the third of three.
     assert charts["survival"] & set(COLOURS) == {COLOURS[0], COLOURS[2]}
+
+
+def test_a_screen_reader_reads_what_each_chart_shows(shown: Shown) -> None:
+    charts = shown.page.locator(".chart")
+    names = [chart.get_attribute("aria-label") or "" for chart in charts.all()]
+
+    assert len(names) == 14
+    assert all(": " in name for name in names)
+    found = Axe().run(shown.page).response["violations"]
+    assert [(fault["id"], fault["impact"], fault["help"]) for fault in found] == []
 
 
 def test_the_tables_are_there(shown: Shown) -> None:
@@ -122,6 +136,46 @@ def test_pointing_at_a_chart_shows_a_tooltip(shown: Shown) -> None:
     tooltip.wait_for()
 
     assert HOSTILE in tooltip.inner_text()
+
+
+# Where a chart has pixels of the colours of its series: some places, from all over the chart.
+_PLACES: Final = """
+([name, wanted]) => {
+  const canvas = document.querySelector(`#${name} canvas`);
+  const copy = document.createElement("canvas");
+  Object.assign(copy, { width: canvas.width, height: canvas.height });
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, 0);
+  const pixels = context.getImageData(0, 0, copy.width, copy.height).data;
+  const hex = (at) => pixels[at].toString(16).padStart(2, "0");
+  const places = [];
+  for (let at = 0; at < pixels.length; at += 4) {
+    if (wanted.includes(`#${hex(at)}${hex(at + 1)}${hex(at + 2)}`)) {
+      places.push([(at / 4) % copy.width, Math.floor(at / 4 / copy.width)]);
+    }
+  }
+  return places.filter((_, index) => index % Math.ceil(places.length / 16) === 0);
+}
+"""
+
+
+def tooltips(page: Page, chart: str) -> list[str]:
+    """The tooltips of a chart, where it has the colours of a series."""
+    canvas = page.locator(f"#{chart} canvas")
+    found = []
+    for x, y in page.evaluate(_PLACES, [chart, list(DRAWN)]):
+        canvas.hover(position={"x": x, "y": y})
+        tooltip = page.locator("#vg-tooltip-element.visible")
+        if tooltip.count():
+            found.append(tooltip.inner_text())
+    return found
+
+
+def test_the_tooltips_of_all_charts_have_their_values(shown: Shown) -> None:
+    by_chart = {chart: tooltips(shown.page, chart) for chart in shown.colours()}
+
+    assert [chart for chart, texts in by_chart.items() if not texts] == []
+    assert [text for texts in by_chart.values() for text in texts if "undefined" in text] == []
 
 
 def test_on_a_narrow_screen_only_tables_scroll(shown: Shown) -> None:
@@ -157,7 +211,7 @@ def test_a_page_with_one_minute_and_missing_tables_is_drawn(browser: Browser, tm
         shown = Shown(tab)
         shown.open(path)
 
-        assert all(colours & set(COLOURS) for colours in shown.colours().values())
+        assert all(colours & DRAWN for colours in shown.colours().values())
         assert "purgatory-pipeline advise" in tab.inner_text("#waits")
         assert (shown.requests, shown.messages) == ([], [])
 

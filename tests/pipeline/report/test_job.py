@@ -51,7 +51,7 @@ def at_minute(row: Row) -> Row:
 def bundle() -> Any:
     """A fake for the libraries of the charts. `test_browser` uses the real ones."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vl_convert, "javascript_bundle", lambda snippet: "")
+        patch.setattr(vl_convert, "javascript_bundle", lambda snippet, vl_version: "")
         yield
 
 

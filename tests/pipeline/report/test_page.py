@@ -19,7 +19,7 @@ from tests.pipeline.report.sample_findings import HOSTILE, everything, findings
 def libraries() -> Iterator[None]:
     """A fake: the real libraries take a second to bundle."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vl_convert, "javascript_bundle", lambda snippet: f"/* {snippet} */")
+        patch.setattr(vl_convert, "javascript_bundle", lambda snippet, vl_version: f"/* {snippet} */")
         yield
 
 

@@ -6,10 +6,12 @@ from datetime import timedelta
 
 import pytest
 
+from purgatory.pipeline.report import markup
 from purgatory.pipeline.report.history import fan_out, history, length
 from purgatory.pipeline.report.hot_keys import MAX_BARS
 from purgatory.pipeline.report.hot_keys import hot_keys as hot_keys_section
 from purgatory.pipeline.report.markup import Section
+from purgatory.pipeline.report.page import sections
 from purgatory.pipeline.report.trade_off import wheel
 from purgatory.pipeline.report.waits import waits
 from tests.pipeline.report.sample_findings import (
@@ -19,6 +21,7 @@ from tests.pipeline.report.sample_findings import (
     advice,
     checks,
     curve,
+    everything,
     findings,
     hot_keys,
     minute,
@@ -36,6 +39,32 @@ def test_of_many_kinds_those_with_the_most_operations_are_drawn() -> None:
     assert [mark.text for mark in waits(found).charts[0].legend][:2] == ["K7 in p", "K6 in p"]
     for section in (waits(found), history(found)):
         assert "The charts show 6 of 8 kinds" in words(section)
+
+
+@pytest.mark.parametrize(
+    ("chart", "name"),
+    [
+        ("survival", "Fetch in fetch: 51.42 % still wait after 4.00 ms; Produce in produce: 0 % still wait"),
+        ("timeouts-chart", "Fetch in fetch, 50 % complete: by a timeout of 1.00 ms; Fetch in fetch, 90 %"),
+        ("ended-0", "completed: at most 2, 2026-03-01 12:00 to 12:01 UTC; expired: at most 1, "),
+        ("waited", "Fetch in fetch, 99 %: at most 2.00 ms, 2026-03-01 12:00 to 12:01 UTC; "),
+        ("pending", "Fetch in fetch, at most: at most 3, "),
+        ("keys-operations", "</script><script>alert(1)</script>: 8; b: 7"),
+        ("wheel-0", "chosen, tick 5.00 ms, 256 slots: 9 wake-ups, 0 moves, late by 4.95 ms; default, tick "),
+    ],
+)
+def test_the_name_of_a_chart_is_what_it_shows_in_one_line(chart: str, name: str) -> None:
+    charts = {figure.name: figure for section in sections(everything()) for figure in section.charts}
+
+    assert charts[chart].spec["description"].startswith(name)
+    assert "The same in words" in markup.figure(charts[chart])
+
+
+def test_all_charts_have_different_names() -> None:
+    names = [figure.spec["description"] for section in sections(everything()) for figure in section.charts]
+
+    # The two charts of the curves show the same.
+    assert len(set(names)) == len(names) - 1
 
 
 def test_of_many_purgatories_those_with_the_most_checks_are_drawn() -> None:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from purgatory.pipeline.advise.verdict import KEEP, UNKNOWN, UNLESS
+from purgatory.pipeline.advise.verdict import KEEP, LENGTHEN, SHORTEN, UNKNOWN, UNLESS
 from purgatory.pipeline.replay.wheel_waits import NO_WAITS
 from purgatory.pipeline.report.findings import Findings
 from purgatory.pipeline.report.history import fan_out, history
@@ -15,7 +15,7 @@ from purgatory.pipeline.report.markup import Section
 from purgatory.pipeline.report.overview import compacted, overview
 from purgatory.pipeline.report.page import sections
 from purgatory.pipeline.report.timeouts import timeouts as timeouts_section
-from purgatory.pipeline.report.verdicts import verdicts
+from purgatory.pipeline.report.verdicts import headline, verdicts
 from purgatory.pipeline.tables import ADVICE_TABLES, REPLAY_TABLES
 from tests.pipeline.report.sample_findings import (
     PRODUCE,
@@ -147,9 +147,9 @@ def test_the_effect_of_each_timeout_is_in_a_table() -> None:
 
 def test_verdicts_that_ask_for_a_change_come_before_the_others() -> None:
     told = [
-        verdict(operations=9, verdict=KEEP),
+        verdict(operations=9, verdict=KEEP, timeout_us=None),
         verdict(key="alike", as_kind=True),
-        verdict(key="other", verdict=UNKNOWN),
+        verdict(key="other", verdict=UNKNOWN, timeout_us=None),
         verdict(PRODUCE, advice="lengthen it"),
     ]
     section = verdicts(findings(**advice(verdicts=told)))
@@ -157,11 +157,65 @@ def test_verdicts_that_ask_for_a_change_come_before_the_others() -> None:
     text = words(section)
 
     assert looks == ["change", "keep", "unknown"]
-    assert re.search("Produce in produce: *lengthen it *Only half of 8 complete.", text)
+    assert re.search("Produce in produce: *1.00 ms → 2.00 ms *Today 50 of 100 complete in time.", text)
     assert "1 key behaves as its kind does: alike." in text
     assert "Fetch in fetch on other: " in text
     assert "Fetch in fetch on alike" not in text
     assert UNLESS in text
+
+
+def test_a_card_has_the_gain_and_the_price_of_its_change_and_the_evidence_below() -> None:
+    found = findings(**advice(*timeouts(), verdicts=[verdict(p99_us=1_900)]))
+    card, *_ = verdicts(found).parts
+    text = words(Section("", "", [card]))
+
+    assert "Fetch in fetch: 1.00 ms → 2.00 ms" in text
+    assert "Today 50 of 100 complete in time. With 2.00 ms, 75 of 100 would." in text
+    assert "5.00 ms less waiting over 8 operations, about 625 µs each." in text
+    places = re.findall(r'--at: ([\d.]+)"><b>(.*?)</b> (.*?)</li>', str(card))
+    assert places == [
+        ("0.5000", "present", "1.00 ms"),
+        ("0.9500", "99 %", "1.90 ms"),
+        ("1.0000", "advised", "2.00 ms"),
+    ]
+    _, _, below = text.partition("Why, and how sure")
+    assert "Only half of 8 complete." in below
+
+
+def test_a_mixture_of_timeouts_is_a_warning_in_the_card() -> None:
+    warning = "These operations have several timeouts: 1.00 ms (90 %), 2.00 ms (10 %)."
+    mixed, usual = (verdict(with_present=share) for share in (0.6, 0.95))
+
+    assert warning in words(verdicts(findings(**advice(verdicts=[mixed]))))
+    assert warning not in words(verdicts(findings(**advice(verdicts=[usual]))))
+
+
+def test_what_to_keep_is_one_line_with_its_reason_below() -> None:
+    kept = verdict(verdict=KEEP, timeout_us=None, advice="keep 1.00 ms")
+    card, *_ = verdicts(findings(**advice(verdicts=[kept]))).parts
+
+    assert "Today" not in str(card)
+    assert re.search("Fetch in fetch: *keep 1.00 ms *Why, and how sure", words(Section("", "", [card])))
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        ([], "Purgatory report"),
+        ([LENGTHEN], "Timeouts of 1 kind: change 1"),
+        ([LENGTHEN, KEEP, SHORTEN], "Timeouts of 3 kinds: change 2"),
+        ([LENGTHEN, UNKNOWN], "Timeouts of 2 kinds: change 1, 1 cannot be told yet"),
+        ([KEEP, KEEP], "Timeouts of 2 kinds: keep all"),
+    ],
+)
+def test_the_title_of_the_page_is_its_decision(told: list[str], line: str) -> None:
+    kinds = [
+        verdict({"purgatory": "p", "kind": f"K{number}"}, verdict=each) for number, each in enumerate(told)
+    ]
+
+    assert (
+        headline(findings(**advice(verdicts=[*kinds, verdict(key="not counted")] if kinds else []))) == line
+    )
 
 
 def test_the_present_timeout_is_in_the_table_of_verdicts() -> None:
@@ -170,6 +224,6 @@ def test_the_present_timeout_is_in_the_table_of_verdicts() -> None:
     text = words(verdicts(findings(**advice(verdicts=[verdict(), known, unknown]))))
 
     assert "8 1.00 ms 1.00 ms (90 %), 2.00 ms (10 %) 50 % 40 % to 60 % not known 1.50 ms to …" in text
-    assert "8 1.00 ms 50 % 40 % to 60 % 2.00 ms 1.50 ms to 2.50 ms 0.5" in text
+    assert "8 1.00 ms 50 % 40 % to 60 % 2.00 ms 1.50 ms to 2.50 ms" in text
     assert "50 % 30 % to 60 % not known" in text
     assert text.count(" to …") == 1

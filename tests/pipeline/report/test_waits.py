@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from purgatory.pipeline.report.waits import curves
 from tests.pipeline.report.sample_findings import PRODUCE, curve
 
@@ -19,6 +21,18 @@ def test_a_curve_begins_at_one_and_has_each_step() -> None:
     spec = curves(curve(), COLOURS, log_share=False)
 
     assert steps(spec, "Fetch in fetch") == [(0.8, 1), (1, 0.9), (1_000, 0.9), (2_000, 0.514), (4_000, 0.514)]
+
+
+def test_a_chart_begins_where_the_first_curve_leaves_one() -> None:
+    begins = [row | {"survival": 1.0, "completed_running": 0} for row in curve(unit_us=10)[:2]]
+    rows = [*begins, *curve(unit_us=1_000)[2:], *curve(PRODUCE, unit_us=5_000)[2:]]
+    spec = curves(rows, COLOURS, log_share=False)
+
+    assert steps(spec, "Fetch in fetch")[:2] == [(1_600, 1), (2_000, 0.514)]
+    assert steps(spec, "Produce in produce")[:2] == [(1_600, 1), (10_000, 0.514)]
+    assert min(cut["wait"] for cut in spec["datasets"]["cuts"]) >= 2_000
+    (low, _) = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert low == pytest.approx(1_600)
 
 
 def test_on_a_logarithmic_axis_a_curve_ends_before_zero() -> None:

@@ -29,7 +29,7 @@ async def test_messages_that_are_due_within_a_second_are_pending_operations(
         await messages.schedule(b"milk", at=virtual_time.time() + 60)
         snapshot = (await client.get("/data")).json()
         assert scrape.value("purgatory_pending", purgatory="delayed") == 1
-    assert snapshot["tabs"] == [{"name": "delayed", "pending": 1}]
+    assert [(each["name"], each["pending"]) for each in snapshot["health"]] == [("delayed", 1)]
     assert snapshot["messages"] == []
 
 

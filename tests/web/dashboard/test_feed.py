@@ -20,6 +20,7 @@ from purgatory import Purgatory
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web.dashboard import audience, dashboard
 from purgatory.web.dashboard.process import this_process
+from purgatory.web.dashboard.stall import LINGER, PERIOD
 from tests.operations import Gate, a_few_turns
 from tests.web.dashboard.viewer import client, data
 
@@ -59,7 +60,7 @@ async def test_totals_count_since_the_purgatory_was_opened(virtual_time: Virtual
 async def test_a_purgatory_that_was_not_opened_can_be_shown(virtual_time: VirtualTimeLoop) -> None:
     async with client(Purgatory("new")) as viewer:
         seen = await data(viewer)
-    assert seen["tabs"] == [{"name": "new", "pending": 0}]
+    assert [(each["name"], each["pending"]) for each in seen["health"]] == [("new", 0)]
     assert seen["since"] is None
 
 
@@ -100,7 +101,7 @@ async def test_each_of_several_purgatories_is_shown_by_its_name(virtual_time: Vi
         for name, pending in zip(names, [0, 1, 0], strict=True):
             seen = await data(viewer, purgatory=name)
             assert (seen["name"], seen["statistics"]["pending"]) == (name, pending)
-            assert [tab["pending"] for tab in seen["tabs"]] == [0, 1, 0]
+            assert [each["pending"] for each in seen["health"]] == [0, 1, 0]
 
 
 @pytest.mark.parametrize("name", ["9", "0", "Purgatory", ""])
@@ -247,7 +248,9 @@ async def test_a_poll_ends_when_its_viewer_disconnects_and_nothing_runs_without_
         await task
     assert virtual_time.time() == start
     assert asyncio.all_tasks() == tasks
-    await asyncio.sleep(0.1)
+    # The measurement of stalls goes on for a while, for a viewer that looks now and then.
+    assert virtual_time.idle_for() is not None
+    await asyncio.sleep(LINGER + PERIOD)
     # The purgatory on the page has no timer armed, either.
     assert virtual_time.idle_for() is None
 
@@ -277,6 +280,16 @@ async def test_too_many_viewers_receive_503_with_retry_after(
     assert int(refused.headers["retry-after"]) >= 1
     first, second = [(await poll)["version"] for poll in polls]
     assert first == second != version
+
+
+async def test_stalls_are_measured_for_a_viewer_that_never_waits(
+    viewer: httpx.AsyncClient, virtual_time: VirtualTimeLoop
+) -> None:
+    """A viewer of several processes has the snapshot of another one each time. It gets an answer at once."""
+    for _ in range(3):
+        seen = await data(viewer, version="another")
+        await asyncio.sleep(LINGER / 2)
+    assert None not in seen["stalls"][-9:]
 
 
 async def test_stalls_are_measured_while_a_viewer_waits(

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from purgatory.web.dashboard.label import KEY_LENGTH, label
+from purgatory.web.dashboard.label import KEY_LENGTH, kind_of, label
 
 
 class Named:
@@ -83,3 +83,20 @@ def test_an_int_that_is_too_long_for_a_repr_is_reported() -> None:
 def test_a_class_with_the_name_of_a_built_in_type_is_not_taken_for_it() -> None:
     impostor = type("frozenset", (), {"__len__": lambda self: 1, "__repr__": lambda self: "<mine>"})
     assert label((impostor(),)) == "(<mine>,)"
+
+
+@pytest.mark.parametrize(
+    "character", ["\u202e", "\u2066", "\x1b", "\n", "\x00", "\ud800", "\u200b", "\u2028"], ids=ascii
+)
+def test_a_character_that_nobody_sees_is_escaped_also_in_a_repr_of_its_own(character: str) -> None:
+    shown = label(Named(f"<{character}>"))
+    assert shown == f"<{ascii(character)[1:-1]}>"
+
+
+def test_a_character_that_nobody_sees_is_escaped_in_the_name_of_a_class() -> None:
+    assert kind_of(type("Gate\u202e", (), {})()) == r"Gate\u202e"
+
+
+def test_letters_of_all_languages_are_shown_as_they_are() -> None:
+    text = "order-\u05e9\u05dc\u05d5\u05dd-\u4f60\u597d-\U0001f600"
+    assert label(Named(text)) == text

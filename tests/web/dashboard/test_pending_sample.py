@@ -20,7 +20,7 @@ from tests.operations import Gate
 
 @pytest.fixture
 def purgatory(clock: ManualClock) -> Purgatory:
-    return clock.purgatory(observers=[Recorder()])
+    return clock.purgatory(observers=[Recorder(lambda: 0)])
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_an_operation_with_a_repr_of_its_own_shows_it_cut(purgatory: Purgatory) 
 def test_age_and_tries_are_unknown_of_operations_older_than_the_first_observer(clock: ManualClock) -> None:
     purgatory = clock.purgatory()
     watch(purgatory, 1, "a")
-    purgatory.add_observer(Recorder())
+    purgatory.add_observer(Recorder(lambda: 0))
     watch(purgatory, 1, "a")
     first, second = sample_pending(purgatory, {}, 1.0).oldest
     assert (first.age, first.tries) == (None, None)

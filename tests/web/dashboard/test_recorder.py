@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from purgatory import Purgatory
+from purgatory import Purgatory, PurgatoryFull
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS
 from purgatory.observer import OUTCOMES
 from purgatory.testing import ManualClock
@@ -19,7 +19,7 @@ from tests.operations import Gate, raising
 
 @pytest.fixture
 def recorder() -> Recorder:
-    return Recorder()
+    return Recorder(lambda: 0)
 
 
 @pytest.fixture
@@ -211,6 +211,41 @@ def test_the_first_operation_of_each_second_and_outcome_is_a_sample_of_those_tha
         (["'b'", "'c'", "'d'"], 1)
     ] * 3
     assert recorder.ended.latest("expired") == []
+
+
+def test_refusals_are_counted_since_a_moment_that_is_a_minute_old(clock: ManualClock) -> None:
+    purgatory = clock.purgatory(max_pending=1)
+    recorder = Recorder(lambda: purgatory.statistics().refused)
+    purgatory.add_observer(recorder)
+    purgatory.try_complete_else_watch(Gate(), ["a"])
+    for second in range(200):
+        # Each check begins a second of the record. Two operations a second are refused.
+        purgatory.check_and_complete("a")
+        for _ in range(2):
+            with pytest.raises(PurgatoryFull):
+                purgatory.try_complete_else_watch(Gate(), ["b"])
+        refused, since = recorder.refusals(clock.time())
+        assert refused == 2 * (second + 1 - max(0, since))
+        assert since == max(-1, second - WINDOW - 1)
+        clock.advance(1)
+
+
+def test_refusals_while_nothing_else_happens_are_counted_with_the_time_that_they_took(
+    clock: ManualClock,
+) -> None:
+    purgatory = clock.purgatory(max_pending=1)
+    recorder = Recorder(lambda: purgatory.statistics().refused)
+    purgatory.add_observer(recorder)
+    purgatory.try_complete_else_watch(Gate(), ["a"])
+    clock.advance(10)
+    purgatory.check_and_complete("a")
+    clock.advance(290)
+    with pytest.raises(PurgatoryFull):
+        purgatory.try_complete_else_watch(Gate(), ["b"])
+    assert recorder.refusals(clock.time()) == (1, 10.0)
+    clock.advance(WINDOW + 1)
+    # The look at 300 s is a moment, too.
+    assert recorder.refusals(clock.time()) == (0, 300.0)
 
 
 def test_failures_are_noted(clock: ManualClock, purgatory: Purgatory, recorder: Recorder) -> None:

@@ -17,7 +17,7 @@ from tests.operations import Gate, raising
 
 @pytest.fixture
 def recorder() -> Recorder:
-    return Recorder()
+    return Recorder(lambda: 0)
 
 
 @pytest.fixture
@@ -152,8 +152,11 @@ def test_operations_that_have_ended_are_found_by_state(
         "cancelled": [["'c'"]],
         "failed": [["'d'"]],
     }
+    (failed,) = Search(state="failed").run(purgatory, recorder, 2.0).operations
+    assert isinstance(failed, EndedOperation)
+    assert failed.error == "ValueError('bad')"
     found = Search("b", "door", "completed").run(purgatory, recorder, 2.0)
-    assert found.operations == [EndedOperation("Door", ["'ab'"], 0, at=2.0, waited=0.0, tries=1)]
+    assert found.operations == [EndedOperation("Door", ["'ab'"], 0, at=2.0, waited=0.0, tries=1, error=None)]
     assert found.sampled
 
 

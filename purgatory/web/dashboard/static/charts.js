@@ -19,8 +19,9 @@ function roundUp(value) {
   return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((step) => step * power).find((step) => step >= value * 0.999999);
 }
 
-// Draw columns of stacked bars. `columns` has for each the pairs of a class and a value; `texts` says each in words.
-function drawChart(id, { label, columns, texts, least, top, axisLabels }) {
+// Draw columns of stacked bars. `columns` has for each the pairs of a class and a value; `texts` says each in words. At
+// column `mark`, if any, is a line.
+function drawChart(id, { label, columns, texts, least, top, axisLabels, mark = null }) {
   const host = byId(id);
   const width = Math.max(200, host.clientWidth);
   const floor = HEIGHT - FOOT;
@@ -42,6 +43,7 @@ function drawChart(id, { label, columns, texts, least, top, axisLabels }) {
       svgElement("text", { x: 0, y: 9 }, top(highest)),
       ...bars,
       ...axisLabels(width, step),
+      ...(mark === null ? [] : [svgElement("path", { class: "restarted", d: `M${mark * step} 2V${floor}` }, svgElement("title", {}, "The process was restarted here."))]),
       svgElement("rect", { class: "pointed", y: 12, width: step, height: floor - 12, visibility: "hidden" }),
     ),
   );
@@ -87,28 +89,29 @@ for (const host of document.querySelectorAll(".chart")) {
   });
 }
 
-const secondLabels = (seconds) => (width) => [
-  svgElement("text", { x: 0, y: HEIGHT - 4 }, `${seconds} s ago`),
-  svgElement("text", { x: width, y: HEIGHT - 4, "text-anchor": "end" }, "now"),
+// The axis of the last seconds. `end` is "now", or the time of the last data.
+const secondLabels = (seconds, end) => (width) => [
+  svgElement("text", { x: 0, y: HEIGHT - 4 }, end === "now" ? `${seconds} s ago` : `${seconds} s earlier`),
+  svgElement("text", { x: width, y: HEIGHT - 4, "text-anchor": "end" }, end),
 ];
 
 const secondsAgo = (seconds, second) => plural(seconds - second, "second") + " ago";
 
-export function showRates({ ended, checks, tried }) {
+export function showRates({ ended, checks, tried }, { end, mark }) {
   const outcomes = Object.keys(ended);
-  const last = (outcome) => ended[outcome].at(-1);
   const inWords = (second) => outcomes.map((outcome) => `${number.format(ended[outcome].at(second))} ${outcome}`).join(", ");
   const sums = checks.map((_, second) => sum(outcomes.map((outcome) => ended[outcome][second])));
   fill(byId("rates-legend"), outcomes.map((outcome) => (
-    element("li", {}, element("i", { className: outcome }), `${outcome} `, element("b", {}, number.format(last(outcome))))
-  )));
+    element("li", {}, element("i", { className: outcome }), `${outcome} `, element("b", {}, number.format(sum(ended[outcome]))))
+  )).concat(element("li", {}, "in the last minute")));
   drawChart("rates", {
     label: `Operations that ended in the last second: ${inWords(-1)}. In the busiest second of the last minute ${number.format(Math.max(...sums))} ended.`,
     columns: sums.map((_, second) => outcomes.map((outcome) => [outcome, ended[outcome][second]])),
     texts: sums.map((_, second) => `${secondsAgo(sums.length, second)}: ${inWords(second)}; ${plural(checks[second], "check")}, ${number.format(tried[second])} tried`),
     least: 5,
     top: number.format,
-    axisLabels: secondLabels(sums.length),
+    axisLabels: secondLabels(sums.length, end),
+    mark,
   });
   fill(byId("checks"), [
     element("b", {}, number.format(checks.at(-1))), ` check${checks.at(-1) === 1 ? "" : "s"} of a key in the last second, `,
@@ -116,12 +119,16 @@ export function showRates({ ended, checks, tried }) {
   ]);
 }
 
-// The quantiles of one histogram in words, such as "half within 8 ms, 99 % within 128 ms, of 1,234".
+// The quantiles of one histogram in words, such as "median 4 to 8 ms, 99th percentile 64 to 128 ms, of 1,234". A histogram
+// knows between which bounds a quantile is, and no more.
 function quantiles({ bounds, counts, median, percentile_99: percentile99 }) {
-  const within = (quantile) => quantile === null ? ["over ", roundDuration(bounds.at(-1))] : ["within ", roundDuration(quantile)];
-  const [[half, first], [most, second]] = [within(median), within(percentile99)];
-  return ["half ", half, element("b", {}, first), ", 99 % ", most, element("b", {}, second), `, of ${number.format(sum(counts))}`];
+  const range = (quantile) => element("b", {}, inRange(bounds, quantile === null ? bounds.length : bounds.indexOf(quantile)));
+  return ["median ", range(median), ", 99th percentile ", range(percentile99), `, of ${number.format(sum(counts))}`];
 }
+
+const inRange = (bounds, bucket) => bucket === 0 ? `up to ${roundDuration(bounds[0])}`
+  : bucket === bounds.length ? `over ${roundDuration(bounds.at(-1))}`
+  : `${roundDuration(bounds[bucket - 1])} to ${roundDuration(bounds[bucket])}`;
 
 // Histograms with the same bounds, by the class of their bars, in one chart.
 function drawHistograms(id, histograms, label) {
@@ -132,15 +139,12 @@ function drawHistograms(id, histograms, label) {
   // At least ten buckets, so that a single bar does not fill the chart.
   const last = Math.min(totals.length - 1, Math.max(first + 9, totals.findLastIndex((count) => count) + 1));
   const buckets = totals.map((_, bucket) => bucket).slice(first, last + 1);
-  const range = (bucket) => bucket === 0 ? `up to ${roundDuration(bounds[0])}`
-    : bucket === bounds.length ? `over ${roundDuration(bounds.at(-1))}`
-    : `${roundDuration(bounds[bucket - 1])} to ${roundDuration(bounds[bucket])}`;
   const inWords = (bucket) => shown.filter(([, { counts }]) => counts[bucket])
     .map(([name, { counts }]) => `${number.format(counts[bucket])} ${name}`.trim()).join(", ") || "none";
   drawChart(id, {
     label,
     columns: buckets.map((bucket) => shown.map(([name, { counts }]) => [name, counts[bucket]])),
-    texts: buckets.map((bucket) => `${range(bucket)}: ${inWords(bucket)}`),
+    texts: buckets.map((bucket) => `${inRange(bounds, bucket)}: ${inWords(bucket)}`),
     least: 1,
     top: number.format,
     axisLabels: (width, step) => {
@@ -185,7 +189,7 @@ export function showLateness(lateness) {
   drawHistograms("lateness", { "": lateness }, `Lateness of operations that expired: ${byId("lateness-text").textContent}`);
 }
 
-export function showStalls(stalls) {
+export function showStalls(stalls, { end, mark }) {
   const measured = stalls.filter((stall) => stall !== null);
   const worst = Math.max(0, ...measured);
   fill(byId("stalls-text"), measured.length
@@ -197,6 +201,7 @@ export function showStalls(stalls) {
     texts: stalls.map((stall, second) => `${secondsAgo(stalls.length, second)}: ${stall === null ? "not measured" : `${duration(stall)} late`}`),
     least: 0.01,
     top: roundDuration,
-    axisLabels: secondLabels(stalls.length),
+    axisLabels: secondLabels(stalls.length, end),
+    mark,
   });
 }

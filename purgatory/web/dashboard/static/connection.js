@@ -54,19 +54,19 @@ export async function requestSnapshot(address, showDelay) {
     await wait(GRACE);
     if (current !== request) return;
     // A request that waits for a connection keeps its place in the queue.
-    if (answers) showDelay("This browser has no free connection to the server. Other tabs hold all six that HTTP/1.1 allows: close some, or serve HTTP/2");
-    else request.abort(new Error(`No answer for ${ANSWER_TIMEOUT} s: the event loop may be blocked`));
+    if (answers) showDelay("This browser has no free connection to the server. Other tabs hold all six that HTTP/1.1 allows: close some, or serve HTTP/2.");
+    else request.abort(new Error("The event loop may be blocked. Look for code that blocks it, or at the network."));
   };
   const checks = setInterval(check, ANSWER_TIMEOUT * 1000);
   try {
     // Of equal requests by two tabs, the cache would let the second wait for the answer to the first.
     const response = await fetch(address, { cache: "no-store", signal: request.signal });
     if (response.status === 404) throw new NoSuchPurgatory((await response.json()).purgatories);
-    if (!response.ok) throw new Error(`The server answers ${response.status} ${response.statusText}`);
+    if (!response.ok) throw new Error(`The server answers ${response.status} ${response.statusText}.${[401, 403].includes(response.status) ? " Log in, and reload this page." : ""}`);
     return await response.json();
   } catch (error) {
     if (error === null) return null;
-    throw error instanceof TypeError ? new Error("No connection") : error;
+    throw error instanceof TypeError ? new Error("No connection. Look whether the process runs.") : error;
   } finally {
     clearInterval(checks);
     current = null;

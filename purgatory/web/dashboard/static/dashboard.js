@@ -2,10 +2,11 @@
 
 import { showLateness, showRates, showStalls, showWaits } from "./charts.js";
 import { dropRequest, NoSuchPurgatory, requestSnapshot, untilAllowed, wait } from "./connection.js";
-import { byId, element, fill, number, update, write } from "./elements.js";
+import { byId, inSeconds, number, timeOfDay, update, write } from "./elements.js";
 import { showFailures } from "./failures.js";
-import { showFigures, showPart } from "./figures.js";
-import { isShown } from "./processes.js";
+import { showFigures, showPart, worstStall } from "./figures.js";
+import { showHealth, showTabs } from "./health.js";
+import { isSeveral, isShown } from "./processes.js";
 import { showKeys, showOperations } from "./tables.js";
 import { isWheelOpen, showWheel, turnHands } from "./wheel.js";
 
@@ -13,8 +14,14 @@ import { isWheelOpen, showWheel, turnHands } from "./wheel.js";
 const RETRY_DELAY = 2000;
 // Milliseconds after the last letter before a search begins.
 const TYPING = 300;
-// Milliseconds without an answer of the shown process, after which the page says so.
+// Milliseconds without an answer of the shown process, after which the page says so. Where several processes answer, each
+// answers now and then.
 const STALE = 5000;
+const STALE_OF_SEVERAL = 20_000;
+// Milliseconds for which the page says that the server is back.
+const BACK = 10_000;
+// Milliseconds between two requests of a page in a background tab, whose title and icon go on.
+const HIDDEN = 30_000;
 
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 // What the page asks for. All of it is in the address, so that it can be sent to a colleague.
@@ -26,17 +33,34 @@ let previous = null;
 let shownAt = 0;
 let version = null;
 let paused = false;
+// Why no data come, in words. It is shown when none have come for a while.
+let cause = "";
+// The moment of the last restart, in seconds since 1970, and when the page stops to say that the server is back.
+let restartedAt = null;
+let backUntil = 0;
+// When the viewer began to look again, after a pause or in another tab.
+let watchedAt = 0;
 
 function show(snapshot) {
-  const { statistics, tabs, name, process } = snapshot;
+  const { name, process, stalls } = snapshot;
+  const now = performance.now();
+  const replaced = latest !== null && latest.process.instance !== process.instance && !isSeveral();
+  if (replaced) showRestart(latest, snapshot);
   previous = latest?.process.instance === process.instance ? latest : snapshot;
+  if (document.body.classList.contains("stale")) {
+    showBar(`Back after ${inSeconds(now - shownAt)}.`, "back");
+    backUntil = now + BACK;
+  }
   latest = snapshot;
-  shownAt = performance.now();
-  document.body.classList.remove("waiting");
+  shownAt = now;
+  cause = "";
+  document.body.classList.remove("waiting", "stale");
   write("name", name);
-  write("process", `on ${process.host}, process ${process.pid}`);
-  document.title = `${number.format(statistics.pending)} pending · ${name}`;
-  showTabs(tabs, name);
+  write("host", `on ${process.host},`);
+  write("process", `process ${process.pid}`);
+  write("up", snapshot.since === null ? "" : `up ${inSeconds((snapshot.now - snapshot.since) * 1000)}`);
+  write("zone", `Times are in ${Intl.DateTimeFormat().resolvedOptions().timeZone}.`);
+  showHealth(snapshot, worstStall(stalls));
   update("figures-part", () => showFigures(snapshot));
   update("failures-part", () => showFailures(snapshot));
   showCharts();
@@ -47,31 +71,30 @@ function show(snapshot) {
   drawWheel();
 }
 
-function showTabs(tabs, shown) {
-  // A single purgatory needs no tab, unless the address has the name of another one.
-  const needed = tabs.length > 1 || shown === null;
-  byId("tabs").hidden = !needed;
-  fill(byId("tabs"), !needed ? [] : tabs.map(({ name, pending }) => {
-    const count = pending === undefined ? [] : [
-      " ", element("span", { className: "count" }, number.format(pending)), " ", element("span", { className: "unseen" }, "pending"),
-    ];
-    const link = element("a", { href: `?purgatory=${encodeURIComponent(name)}`, data: { key: name } }, name, ...count);
-    if (name === shown) link.setAttribute("aria-current", "page");
-    return link;
-  }));
+function showRestart(before, { process, time }) {
+  restartedAt = time;
+  const { refused, failed } = before.statistics;
+  byId("restart").querySelector("span").textContent = `Restarted at ${timeOfDay(time, time)} (process ${before.process.pid} to ${process.pid}). `
+    + `Before: ${number.format(refused)} refused, ${number.format(failed)} failed.`;
+  byId("restart").hidden = false;
 }
 
 function showCharts() {
-  update("rates-part", () => showRates(latest.rates));
+  const { time, rates, stalls } = latest;
+  const end = document.body.classList.contains("stale") ? timeOfDay(time, time) : "now";
+  const seconds = rates.checks.length;
+  const mark = restartedAt !== null && time - restartedAt < seconds ? seconds - (time - restartedAt) : null;
+  update("rates-part", () => showRates(rates, { end, mark }));
   update("waits-part", () => showWaits(latest.waits));
   update("lateness-part", () => showLateness(latest.lateness));
-  update("stalls-part", () => showStalls(latest.stalls));
+  update("stalls-part", () => showStalls(stalls, { end, mark }));
 }
 
 function drawWheel() {
   if (latest === null || !isWheelOpen()) return;
   const wakeups = latest.statistics.wakeups - previous.statistics.wakeups;
   update("wheel-part", () => showWheel(latest.wheel, Math.max(0, Math.round(wakeups / (latest.now - previous.now || 1)))));
+  animate();
 }
 
 function showState(text, kind) {
@@ -79,17 +102,49 @@ function showState(text, kind) {
   byId("state").className = kind;
 }
 
-// Resolves when the page is visible and not paused.
+function showBar(text, kind) {
+  write("bar", text);
+  byId("bar").className = `bar ${kind}`;
+  byId("bar").hidden = !text;
+}
+
+// Say how old the data are, once a second.
+function showFreshness() {
+  const now = performance.now();
+  if (paused || document.hidden) return;
+  if (latest === null) {
+    if (cause) showBar(cause, "lost");
+    return;
+  }
+  const silent = now - Math.max(shownAt, watchedAt);
+  if (silent < (isSeveral() ? STALE_OF_SEVERAL : STALE) && !cause) {
+    showState("Live", "live");
+    if (now > backUntil) showBar("", "");
+    return;
+  }
+  showState(`No answer since ${timeOfDay(latest.time, latest.time)} (${inSeconds(silent)})`, "lost");
+  if (silent < STALE) return;
+  const first = !document.body.classList.contains("stale");
+  document.body.classList.add("stale");
+  const others = isSeveral() ? " Others do: choose one of them below, or look whether it runs." : "";
+  showBar(cause || `Process ${latest.process.pid} has not answered.${others}`, "lost");
+  if (first) showCharts();
+}
+
+// Resolves when the page is not paused, and is visible or has been hidden for a while.
 function untilWatched() {
   return new Promise((resolve) => {
+    const hiddenUntil = performance.now() + HIDDEN - 1;
     const check = () => {
-      if (paused || document.hidden) return;
+      if (paused || (document.hidden && performance.now() < hiddenUntil)) return;
+      clearTimeout(later);
       document.removeEventListener("visibilitychange", check);
       byId("pause").removeEventListener("click", check);
       resolve();
     };
     document.addEventListener("visibilitychange", check);
     byId("pause").addEventListener("click", check);
+    const later = setTimeout(check, HIDDEN);
     check();
   });
 }
@@ -99,13 +154,14 @@ async function nextSnapshot() {
   const parameters = new URLSearchParams(wanted);
   if (version !== null) parameters.set("version", version);
   try {
-    const snapshot = await requestSnapshot(`data?${parameters}`, (reason) => paused || showState(reason, "lost"));
+    const snapshot = await requestSnapshot(`data?${parameters}`, (reason) => { cause = reason; });
     version = snapshot?.version ?? null;
     return snapshot;
   } catch (error) {
     if (error instanceof NoSuchPurgatory) throw error;
     if (paused) return null;
-    showState(`${error.message}; trying again`, "lost");
+    cause = error.message;
+    showFreshness();
     await wait(RETRY_DELAY);
     return null;
   }
@@ -117,32 +173,48 @@ async function follow() {
     await untilAllowed();
     const snapshot = await nextSnapshot();
     if (snapshot === null || paused) continue;
+    cause = "";
     if (isShown(snapshot)) show(snapshot);
-    if (performance.now() - shownAt < STALE) showState("Live", "live");
-    else showState(`Process ${latest.process.pid} has not answered for a while; others do`, "lost");
+    showFreshness();
   }
 }
 
 function end(error) {
+  clearInterval(freshness);
   if (error instanceof NoSuchPurgatory) {
-    showState(`There is no purgatory ${wanted.get("purgatory")} here`, "lost");
+    showState("Nothing to show", "lost");
+    showBar(`There is no purgatory ${wanted.get("purgatory")} here. Choose one of these.`, "lost");
+    document.body.classList.remove("waiting");
+    document.body.classList.add("nothing");
     showTabs(error.names.map((name) => ({ name })), null);
     return;
   }
-  showState(`This page has a fault: ${error.message}; reload it`, "lost");
+  showState("Stopped", "lost");
+  showBar(`This page has a fault: ${error.message}. Reload it.`, "lost");
   throw error;
 }
 
+// Turn the hands of the wheel while it can be seen. Nothing is drawn otherwise.
+let drawing = false;
 function animate() {
-  if (!reducedMotion.matches && !paused && isWheelOpen()) turnHands();
-  requestAnimationFrame(animate);
+  if (drawing || reducedMotion.matches) return;
+  drawing = true;
+  const turn = () => {
+    drawing = !paused && isWheelOpen();
+    if (!drawing) return;
+    turnHands();
+    requestAnimationFrame(turn);
+  };
+  turn();
 }
 
 byId("pause").addEventListener("click", () => {
   turnHands();
   paused = !paused;
+  watchedAt = performance.now();
+  if (!paused) drawWheel();
   byId("pause").setAttribute("aria-pressed", paused);
-  showState(paused ? "Paused" : "Connecting", "");
+  showState(paused && latest ? `Paused at ${timeOfDay(latest.time, latest.time)}` : paused ? "Paused" : "Connecting", "");
 });
 
 // Search for what the form asks for, from the next request on.
@@ -177,8 +249,10 @@ byId("hottest").addEventListener("click", ({ target }) => {
   form.elements.key.focus({ preventScroll: true });
 });
 
-byId("wheel-details").addEventListener("toggle", drawWheel);
+document.addEventListener("visibilitychange", () => { watchedAt = performance.now(); });
+byId("internals").addEventListener("toggle", drawWheel);
+byId("restart").querySelector("button").addEventListener("click", () => { byId("restart").hidden = true; });
 addEventListener("resize", () => latest !== null && showCharts());
 
-animate();
+const freshness = setInterval(showFreshness, 1000);
 follow().catch(end);

@@ -74,29 +74,42 @@ function imitate(present, node) {
 }
 
 // The element's text, without touching it when it is the same: a screen reader reads each change aloud.
-export function write(id, text) {
-  if (byId(id).textContent !== text) byId(id).textContent = text;
+export function write(where, text) {
+  const node = typeof where === "string" ? byId(where) : where;
+  if (node.textContent !== text) node.textContent = text;
 }
 
+// A user's key, operation or error. Each run of other letters than ASCII is isolated, so that Hebrew or Arabic letters do
+// not change the order of what is around them.
+export function code(text) {
+  const made = element("code", { dir: "ltr" });
+  made.append(...text.split(/([^\p{ASCII}]+(?: +[^\p{ASCII}]+)*)/u).map((part, index) => index % 2 ? element("bdi", {}, part) : part));
+  return made;
+}
+
+// A duration in words: 310 µs, 4.75 s, 2 min 58 s, 3 h 5 min, 4 days. The report writes durations in the same way.
 export function duration(seconds) {
   if (seconds < 0) return `-${duration(-seconds)}`;
-  for (const [unit, size] of [["µs", 1e-6], ["ms", 1e-3], ["s", 1]]) {
-    const amount = seconds / size;
-    // These limits prevent "1000 ms" where the rounded value is 1 s.
-    if (amount < 999.5 && (unit !== "s" || amount < 99.95)) {
-      return `${amount.toFixed(amount < 9.995 && amount !== 0 ? 2 : amount < 99.95 && amount !== 0 ? 1 : 0)} ${unit}`;
-    }
+  const whole = Math.round(seconds);
+  if (whole >= 120) {
+    const minutes = Math.round(seconds / 60);
+    if (whole < 7200) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+    if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+    return `${number.format(Math.round(seconds / 86400))} days`;
   }
-  const minutes = Math.round(seconds / 60);
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
-  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-  return `${number.format(Math.round(seconds / 86400))} days`;
+  // The limit prevents "1000 ms" where the rounded value is 1 s.
+  const [unit, size] = [["µs", 1e-6], ["ms", 1e-3], ["s", 1]].find(([, each]) => seconds / each < 999.5);
+  const amount = seconds / size;
+  return `${amount.toFixed(unit === "µs" || amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2)} ${unit}`;
 }
 
 // A duration without zeros at its end, for widths and bounds: "4 ms", not "4.00 ms".
 export function roundDuration(seconds) {
   return duration(seconds).replace(/\.0+ /, " ").replace(/(\.[1-9])0 /, "$1 ");
 }
+
+// An age in whole seconds, or more.
+export const inSeconds = (milliseconds) => milliseconds < 999.5 ? "0 s" : roundDuration(Math.round(milliseconds / 1000));
 
 const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const calendar = new Intl.DateTimeFormat("en-CA", { dateStyle: "short" });

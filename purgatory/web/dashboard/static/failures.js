@@ -1,6 +1,6 @@
 // The latest failures, the equal ones together, each with a button that copies it.
 
-import { byId, element, fill, number, timeOfDay } from "./elements.js";
+import { byId, code, element, fill, number, timeOfDay } from "./elements.js";
 import { keyList, row } from "./tables.js";
 
 // Milliseconds for which a button says that it has copied.
@@ -11,12 +11,12 @@ export function showFailures({ failures, now, time }) {
   const at = (moment) => timeOfDay(time - (now - moment), time);
   fill(byId("failures").tBodies[0], failures.map(({ kind, keys, error, count, first, last }) => {
     const when = count === 1 ? at(last) : `${at(last)}, first ${at(first)}`;
-    const where = keys.length ? ` on ${keys.join(", ")}` : "";
+    const where = keys.length ? `${count > 1 ? ", last" : ""} on ${keys.join(", ")}` : "";
     const text = `${kind}${where}: ${error} (${count === 1 ? "once" : `${number.format(count)} times`}, last at ${when})`;
     return row(
       `${kind} ${error}`,
-      ["Operation", kind, " ", keyList(keys, 0)],
-      ["Error", element("code", {}, error)],
+      ["Operation", element("bdi", {}, kind), " ", count > 1 && keys.length ? "last on " : "", keyList(keys, 0)],
+      ["Error", code(error)],
       ["Times", number.format(count)],
       ["Last at", when],
       ["", element("button", { type: "button", className: "copy", data: { text } }, "Copy")],

@@ -1,64 +1,53 @@
-// The cards: one figure each, with a text that explains it.
+// The cards: one figure each. Five are above all else, the others are in the part "Internals".
 
+import { alarms, past, stallWord } from "./health.js";
 import { byId, duration, number, plural, timeOfDay, write } from "./elements.js";
 
-// The share of the limit from which a card warns.
-const NEARLY_FULL = 0.8;
-// Seconds over which refusals are counted.
-const WINDOW = 60;
-
 const sum = (counts) => counts.reduce((total, count) => total + count, 0);
-// Moments of the last minute, with what the process had refused by then.
-let refusals = [];
 
-function mark(id, className) {
-  byId(`card-${id}`).className = `card ${className}`;
+// Show a figure with a word for its alarm, if any.
+function card(id, value, more, alarm = "") {
+  write(id, value);
+  write(`more-${id}`, [alarm, more].filter(Boolean).join(", "));
+  const kind = ["nearly full", "slow"].includes(alarm) ? "warning" : alarm ? "alarm" : "";
+  byId(`card-${id}`).className = `card ${kind}`.trim();
 }
 
-export function showFigures({ process, statistics, rates, stalls, pending_sample: sample, now, time, since }) {
-  const { pending, max_pending: limit, refused, missed_changes: missed } = statistics;
-  for (const [field, value] of Object.entries(statistics)) write(field, value === null ? "none" : number.format(value));
+export const worstStall = (stalls) => Math.max(0, ...stalls.filter((stall) => stall !== null));
+
+export function showFigures({ name, health, statistics, stalls, pending_sample: sample, now, time, since }) {
+  const own = health.find((each) => each.name === name);
+  const words = alarms(own);
   const start = since === null ? "" : `since ${timeOfDay(time - (now - since), time)}`;
-
-  write("more-pending", limit === null ? "no limit" : `of ${number.format(limit)}${pending >= limit ? ", full" : ""}`);
-  mark("pending", limit === null || pending < NEARLY_FULL * limit ? "" : pending < limit ? "warning" : "alarm");
-  byId("card-pending").style.setProperty("--share", limit === null ? 0 : Math.min(1, pending / limit));
-
-  // Another process has counts of its own.
-  const { instance } = process;
-  refusals = refusals.filter((each) => each.instance === instance && each.now > now - WINDOW);
-  const latest = refusals.length ? refused - refusals[0].refused : 0;
-  const seconds = refusals.length ? Math.round(now - refusals[0].now) : 0;
-  refusals.push({ instance, now, refused });
-  write("more-refused", latest ? `${number.format(latest)} in the last ${plural(seconds, "second")}` : start);
-  mark("refused", latest ? "alarm" : "");
-
-  for (const outcome of ["completed", "expired", "failed"]) {
-    write(`more-${outcome}`, `${number.format(sum(rates.ended[outcome]))} in the last minute`);
+  const { pending, max_pending: limit } = statistics;
+  for (const field of ["watched", "keys", "completed", "expired", "expired_untried", "cancelled", "wakeups", "slices"]) {
+    card(field, number.format(statistics[field]), ["watched", "keys"].includes(field) ? "" : start);
   }
-  mark("failed", sum(rates.ended.failed) ? "alarm" : "");
-  mark("missed_changes", missed ? "alarm" : "");
-  for (const field of ["watched", "keys"]) write(`more-${field}`, "");
-  for (const field of ["expired_untried", "cancelled", "missed_changes", "wakeups", "slices"]) write(`more-${field}`, start);
+  card("max_pending", limit === null ? "none" : number.format(limit), "");
+  card("missed_changes", number.format(statistics.missed_changes), start, own.missed ? "missing changes" : "");
+  card("pending", number.format(pending), limit === null ? "no limit" : `of ${number.format(limit)}`, own.fullness);
+  byId("card-pending").style.setProperty("--share", limit === null ? 0 : Math.min(1, pending / limit));
+  const total = (field) => `${number.format(statistics[field])} ${start}`;
+  card("refused", number.format(own.refused), `in the ${past(own.refused_in)}; ${total("refused")}`, words.find((word) => word === "refusing"));
+  card("failed", number.format(own.failed), `in the last minute; ${total("failed")}`, words.find((word) => word === "failing"));
   write("since", start && `Totals count ${start}.`);
 
   const [oldest] = sample.oldest;
-  write("oldest-age", oldest ? oldest.age === null ? "unknown" : duration(Math.max(0, oldest.age)) : "none");
-  write("more-oldest-age", oldest ? `${oldest.kind}${sample.sampled ? ", of a sample" : ""}` : "");
+  card("oldest_age", oldest ? oldest.age === null ? "unknown" : duration(Math.max(0, oldest.age)) : "none", oldest ? `${oldest.kind}${sample.sampled ? ", of a sample" : ""}` : "");
 
   const measured = stalls.filter((stall) => stall !== null);
-  write("worst-stall", measured.length ? duration(Math.max(...measured)) : "not yet");
-  write("more-worst-stall", measured.length ? `in ${plural(measured.length, "measured second")}` : "measured while you look");
+  const worst = worstStall(stalls);
+  card("worst_stall", measured.length ? duration(worst) : "not yet", measured.length ? `in ${plural(measured.length, "measured second")}` : "measured while you look", stallWord(worst));
 }
 
 // The part "messages" or "relay" of the page, which not every purgatory has.
 export function showPart(id, figures) {
   byId(`${id}-part`).hidden = !figures.length;
-  [...byId(id).children].forEach((card, index) => {
+  [...byId(id).children].forEach((each, index) => {
     if (index >= figures.length) return;
     const [, figure] = figures[index];
-    card.className = `card ${figure === false ? "alarm" : ""}`;
-    const value = card.querySelector(".value");
+    each.className = figure === false ? "card alarm" : "card";
+    const value = each.querySelector(".value");
     if (value.textContent !== inWords(figure)) value.textContent = inWords(figure);
   });
 }
@@ -68,7 +57,7 @@ function inWords(figure) {
   return typeof figure === "boolean" ? (figure ? "yes" : "no") : number.format(figure);
 }
 
-// An explanation is shown while its button has the focus or the pointer. Escape hides it.
-addEventListener("keydown", ({ key }) => {
-  if (key === "Escape" && document.activeElement?.matches(".card button")) document.activeElement.blur();
+byId("explain").addEventListener("click", () => {
+  const explained = document.body.classList.toggle("explained");
+  byId("explain").setAttribute("aria-pressed", explained);
 });

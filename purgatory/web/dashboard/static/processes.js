@@ -1,6 +1,7 @@
 // The processes that answer at this address, one of which the page shows.
 
-import { byId, element, fill, plural } from "./elements.js";
+import { byId, element, fill, inSeconds, number } from "./elements.js";
+import { row } from "./tables.js";
 
 // Milliseconds after its last answer in which a process is listed.
 const LISTED = 60_000;
@@ -10,6 +11,8 @@ const processes = new Map();
 let last = null;
 let several = false;
 let shown = null;
+
+export const isSeveral = () => several;
 
 // Whether the page shows this snapshot. When a process answers again after another one, there are several of them, and
 // the page shows one. A process that replaces another one is shown at once.
@@ -28,14 +31,13 @@ export function isShown({ process, statistics }) {
 
 function showProcesses() {
   byId("processes-part").hidden = !several;
-  const list = [...processes.values()].sort((one, other) => one.instance < other.instance ? -1 : 1);
-  fill(byId("processes"), list.map(({ instance, host, pid, pending }) => (
-    element("li", { data: { key: instance } }, (() => {
-      const button = element("button", { type: "button", data: { instance } }, `${host}, process ${pid}: ${plural(pending, "operation")} pending`);
-      button.setAttribute("aria-pressed", instance === shown);
-      return button;
-    })())
-  )));
+  const now = performance.now();
+  const list = several ? [...processes.values()].sort((one, other) => one.instance < other.instance ? -1 : 1) : [];
+  fill(byId("processes").tBodies[0], list.map(({ instance, host, pid, pending, at }) => {
+    const button = element("button", { type: "button", data: { instance } }, `${host}, process ${pid}`);
+    button.setAttribute("aria-pressed", instance === shown);
+    return row(instance, ["Process", button], ["Pending", number.format(pending)], ["Answered", `${inSeconds(now - at)} ago`]);
+  }));
 }
 
 byId("processes").addEventListener("click", ({ target }) => {

@@ -1,6 +1,6 @@
 // The tables: the hottest keys, and the operations that the viewer searches for.
 
-import { byId, duration, element, fill, number, timeOfDay, update } from "./elements.js";
+import { byId, code, duration, element, fill, number, timeOfDay, update } from "./elements.js";
 
 // A row of a table, and on a small screen a card. Each cell begins with its heading.
 export function row(key, ...cells) {
@@ -20,7 +20,7 @@ function fillTable(id, rows, emptyText) {
   fill(body, [element("tr", { data: { key: "nothing" } }, element("td", { className: "none", colSpan: columns }, emptyText))]);
 }
 
-export const keyList = (keys, more) => element("code", {}, keys.join(", "), more ? ` and ${number.format(more)} more` : "");
+export const keyList = (keys, more) => code(keys.join(", ") + (more ? ` and ${number.format(more)} more` : ""));
 
 function note(id, text) {
   byId(`${id}-note`).textContent = text;
@@ -40,7 +40,7 @@ function showHottest() {
     share.style.setProperty("--share", amount(hot) / highest);
     return row(
       hot.key,
-      ["Key", share, element("button", { type: "button", className: "key", title: "Show its operations", data: { search: hot.key } }, element("code", {}, hot.key))],
+      ["Key", share, element("button", { type: "button", className: "key", title: "Show its operations", data: { search: hot.key } }, code(hot.key))],
       ["Watchers", `${number.format(hot.watchers)}${hot.more ? "+" : ""}`],
       ["Tries a second", hot.tries === null ? "–" : number.format(Number(hot.tries.toPrecision(2)))],
     );
@@ -64,23 +64,26 @@ for (const [id, chosen] of [["by-watchers", false], ["by-tries", true]]) {
 
 function inTries(tries) {
   if (tries === null) return "unknown";
-  return tries === 1 ? "1 try" : `${number.format(tries)} tries`;
+  // The first try is the offer's.
+  return tries === 1 ? "1 try, as it was offered" : `${number.format(tries)} tries`;
 }
+
+const operationCell = (kind, keys, more, text) => ["Operation", element("bdi", {}, kind), " ", keyList(keys, more), ...(text ? [" ", element("small", {}, code(text))] : [])];
 
 function pendingRow({ number: place, kind, keys, more_keys: more, age, tries, due, text }) {
   return row(
     `pending ${place}`,
-    ["Operation", kind, " ", keyList(keys, more), ...(text ? [" ", element("small", {}, text)] : [])],
+    operationCell(kind, keys, more, text),
     ["Age", age === null ? "unknown" : duration(Math.max(0, age))],
     ["Tries", inTries(tries)],
     ["Due in", due === null ? "never" : duration(due)],
   );
 }
 
-function endedRow({ kind, keys, more_keys: more, at, waited, tries }, { now, time }) {
+function endedRow({ kind, keys, more_keys: more, at, waited, tries, error }, { now, time }) {
   return row(
     `ended ${at} ${kind} ${keys}`,
-    ["Operation", kind, " ", keyList(keys, more)],
+    operationCell(kind, keys, more, error),
     ["Waited", duration(waited)],
     ["Tries", inTries(tries)],
     ["Ended at", timeOfDay(time - (now - at), time)],

@@ -20,7 +20,7 @@ let arrived = 0;
 // For each level: its hand, the ticks of a slot, the seconds of a turn, and the slots with the tick at which each begins.
 let rings = [];
 
-export const isWheelOpen = () => byId("wheel-details").open;
+export const isWheelOpen = () => byId("internals").open;
 
 function point(radius, turn) {
   const angle = 2 * Math.PI * turn - Math.PI / 2;
@@ -151,6 +151,3 @@ export function turnHands() {
   }
   write("wakeup", isExpiring() ? "now" : wheel.wakeup === null ? "none" : duration(Math.max(0, wheel.wakeup - (wheel.wakeup > FRESH ? elapsed : 0))));
 }
-
-// On a small screen it is below what an operator asks first, and closed.
-byId("wheel-details").open = matchMedia("(min-width: 1000px)").matches;

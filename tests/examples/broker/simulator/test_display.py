@@ -59,12 +59,41 @@ async def test_the_live_panel_fits_the_terminal(report: Report, width: int) -> N
     assert "and 2 more" in shown
 
 
-async def test_the_summary_fits_the_terminal_and_shows_the_conclusions(report: Report) -> None:
-    right = console(80)
-    right.print(summary_panel(report, 80))
-    assert {len(line) for line in printed(right).splitlines()} == {80}
-    assert "keeps up: neither the backlog nor the lag grows" in printed(right)
-    assert "every acknowledged record was consumed once, in order" in printed(right)
+async def test_six_partitions_fit_into_a_terminal_of_24_lines(report: Report) -> None:
+    output = console(80)
+    six = replace(report.under_load, partitions=report.under_load.partitions[:6])
+    output.print(framed(SMALL, live_parts(SMALL, six, six, 80 - FRAME_COLUMNS)))
+    assert "events-5" in printed(output)
+    assert len(printed(output).splitlines()) <= 24
+
+
+async def test_no_number_is_shortened_on_a_narrow_terminal(report: Report) -> None:
+    many = replace(report.under_load.produce, completed=12_345_678)
+    loaded = replace(report.under_load, produce=many)
+    for parts in (
+        framed(SMALL, live_parts(SMALL, loaded, loaded, 40 - FRAME_COLUMNS)),
+        summary_panel(replace(report, under_load=loaded), 40),
+    ):
+        output = console(40)
+        output.print(parts)
+        shown = printed(output)
+        assert {len(line) for line in shown.splitlines()} == {40}
+        assert "…" not in shown
+        for number in ("2,000/s", "12,345,678", "10 x 10 B"):
+            assert number in shown
+
+
+@pytest.mark.parametrize("width", [80, 120])
+async def test_the_summary_fits_the_terminal_and_shows_the_conclusions(report: Report, width: int) -> None:
+    output = console(width)
+    output.print(summary_panel(report, width))
+    shown = printed(output)
+    assert {len(line) for line in shown.splitlines()} == {width}
+    assert "keeps up: neither the backlog nor the lag grows" in shown
+    assert "every acknowledged record was consumed once, in order" in shown
+
+
+async def test_the_summary_shows_a_wrong_delivery(report: Report) -> None:
     growing = replace(report.under_load.backlog, growing=True, growth_per_second=1_234)
     output = console(80)
     output.print(
