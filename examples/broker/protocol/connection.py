@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from anyio import (
@@ -25,7 +25,7 @@ from examples.broker.metadata import address
 from examples.broker.protocol.apis import RequestContext
 from examples.broker.protocol.codec import SMALLEST_REQUEST, decode_request, encode_response
 from examples.broker.protocol.frames import FrameBuffer
-from examples.broker.protocol.gate import ALWAYS_RECEIVED, Gate, RequestMemory
+from examples.broker.protocol.gate import Gate
 
 logger = logging.getLogger(__name__)
 
@@ -37,26 +37,23 @@ Handler = Callable[[RequestContext, Any], Awaitable[Any]]
 class ConnectionLimits:
     """The limits of a client, in seconds and bytes, with Kafka's names and defaults where Kafka has them.
 
-    A connection is closed after ``connections_max_idle`` without a request, or when a request that began to
-    arrive is incomplete after ``request_read_timeout``. Behind a request in progress, the server reads ahead
-    up to ``read_ahead_max_bytes``, which is the largest request of a producer with default settings. All
-    connections with these limits share the ``memory``, in all brokers of a cluster.
+    A connection is closed after ``connections_max_idle`` without a whole request. Behind a request in
+    progress, the server reads ahead up to ``read_ahead_max_bytes``, which is the largest request of a
+    producer with default settings.
     """
 
     socket_request_max_bytes: int = 100 * 1024 * 1024
     connections_max_idle: float = 600.0
-    request_read_timeout: float = 30.0
     read_ahead_max_bytes: int = 1024 * 1024
     max_connections: int = 10_000
-    memory: RequestMemory = field(default_factory=RequestMemory, compare=False)
 
 
 class Connection:
     """Serves the client at the other end of ``stream`` until either side closes the connection.
 
     The connection reads ahead while a request is in progress, so that it notices a disconnect at once and
-    cancels the handler. When ``read_ahead_max_bytes`` of requests wait, or a large one waits for memory, it
-    stops reading; then it notices a disconnect once it goes on.
+    cancels the handler. When ``read_ahead_max_bytes`` of requests wait, it stops reading; then it notices a
+    disconnect once it goes on.
     """
 
     def __init__(
@@ -71,7 +68,6 @@ class Connection:
         self._host = str(remote[0])
         self._peer = address(self._host, remote[1])
         self._received = FrameBuffer(SMALLEST_REQUEST, limits.socket_request_max_bytes)
-        self._memory_taken = 0
         self._unanswered = 0
         self._read_ahead = 0
         # Closed while the requests read ahead have read_ahead_max_bytes.
@@ -98,7 +94,6 @@ class Connection:
         except Exception as error:
             self._failure = error
         finally:
-            self._release(self._memory_taken)
             self._log_end()
 
     def finish(self) -> None:
@@ -129,45 +124,17 @@ class Connection:
             self._in_progress.cancel()
 
     async def _next_frame(self) -> bytes:
-        if not self._received:
-            self._received.feed(await self._first_bytes())
-        size = 0
-        with move_on_after(self._limits.request_read_timeout) as reading:
-            while (frame := self._received.take()) is None:
-                if not size and (size := self._received.expected):
-                    await self._make_room(size, reading)
-                self._received.feed(await self._stream.receive())
-            if not size:
-                self._take(len(frame))
-            return frame
-        raise ProtocolError(f"a request did not arrive within {self._limits.request_read_timeout:g} s")
+        while (frame := self._received.take()) is None:
+            self._received.feed(await self._next_bytes())
+        return frame
 
-    async def _make_room(self, size: int, reading: CancelScope) -> None:
-        """Take memory for the rest of a request. The client is not to blame for the time that it takes."""
-        if size > ALWAYS_RECEIVED:
-            left, reading.deadline = reading.deadline - current_time(), math.inf
-            await self._limits.memory.available()
-            reading.deadline = current_time() + left
-        self._take(size)
-
-    def _take(self, size: int) -> None:
-        self._memory_taken += size
-        self._limits.memory.take(size)
-
-    def _release(self, size: int) -> None:
-        self._memory_taken -= size
-        self._limits.memory.release(size)
-
-    async def _first_bytes(self) -> bytes:
-        """Wait for the first bytes of a request.
-
-        There is no idle timeout while another one is in progress.
-        """
+    async def _next_bytes(self) -> bytes:
+        """Wait for bytes of a request. There is no timeout while another request is in progress."""
         longest = self._limits.connections_max_idle
         while True:
             left = longest if self._unanswered else self._idle_since + longest - current_time()
             if left <= 0:
-                raise ProtocolError(f"no request came for {longest:g} s")
+                raise ProtocolError(f"no whole request came for {longest:g} s")
             with move_on_after(left):
                 return await self._stream.receive()
 
@@ -187,7 +154,6 @@ class Connection:
                     except ProtocolError as error:
                         self._failure = error
                         return
-                self._release(len(frame))
                 self._unanswered -= 1
                 self._idle_since = current_time()
 

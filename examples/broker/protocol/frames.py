@@ -27,14 +27,6 @@ class FrameBuffer:
     def __len__(self) -> int:
         return len(self._received)
 
-    @property
-    def expected(self) -> int:
-        """The size of the frame that is arriving; 0 while its prefix is incomplete."""
-        if len(self._received) < _SIZE.size:
-            return 0
-        (size,) = _SIZE.unpack_from(self._received)
-        return int(size)
-
     def feed(self, data: bytes) -> None:
         self._received += data
 
@@ -46,7 +38,7 @@ class FrameBuffer:
         """
         if len(self._received) < _SIZE.size:
             return None
-        size = self.expected
+        (size,) = _SIZE.unpack_from(self._received)
         if not self._smallest <= size <= self._largest:
             raise ProtocolError(
                 _other_protocol(bytes(self._received[: _SIZE.size]))
