@@ -1,6 +1,6 @@
-"""The layout of a simulation's status and report. On a narrow terminal, figures are below each other."""
+"""The layout of a simulation's status and report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -12,15 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from examples.broker.replication.requests import ALL_ACKS
-from examples.broker.simulator.measures import BacklogStatus, WaitSummary
-from examples.broker.simulator.report import PartitionStatus, Report, Status
+from examples.broker.simulator.measures import BacklogStatus
+from examples.broker.simulator.report import Report, Status
 from examples.broker.simulator.workload import Workload
 
-PARTITIONS_SHOWN: Final = 12
 FRAME_COLUMNS: Final = 4
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
-# Fewer columns than these are narrow: a number in a column of its own would be cut.
-_NARROW: Final = 72
 
 
 def framed(workload: Workload, parts: Sequence[RenderableType], style: str = "none") -> Panel:
@@ -48,21 +45,19 @@ def live_parts(workload: Workload, status: Status, previous: Status, width: int)
         f"{status.elapsed:.1f} / {workload.duration:g} s",
     )
     return [
-        Group(progress, _rates(workload, status, previous, width)),
-        _purgatories(status, width),
+        Group(progress, _rates(workload, status, previous)),
+        _purgatories(status),
         _backlogs(workload, status, width),
-        _partitions(status.partitions, width),
     ]
 
 
 def summary_panel(report: Report, width: int) -> RenderableType:
     """Return the report of a run, with the figures of the time under load."""
     status = report.under_load
-    inside = width - FRAME_COLUMNS
     parts: list[RenderableType] = [
-        _rates(report.workload, status, None, inside),
-        _purgatories(status, inside),
-        _backlogs(report.workload, status, inside),
+        _rates(report.workload, status, None),
+        _purgatories(status),
+        _backlogs(report.workload, status, width - FRAME_COLUMNS),
         "",
         _conclusions(report),
     ]
@@ -94,70 +89,39 @@ def sparkline(values: Sequence[float], width: int, min_top: float) -> str:
     return "".join(_SPARKS[int(value / top * (len(_SPARKS) - 1))] for value in values)
 
 
-def _rates(workload: Workload, status: Status, previous: Status | None, width: int) -> Table:
+def _rates(workload: Workload, status: Status, previous: Status | None) -> Table:
     acknowledged, consumed, seconds = status.acknowledged, status.consumed, status.elapsed
     if previous is not None:
         acknowledged -= previous.acknowledged
         consumed -= previous.consumed
         seconds -= previous.elapsed
-    figures = {
-        "offered": f"{workload.rate:,.0f}/s",
-        "acknowledged": f"[bold]{_rate(acknowledged, seconds)}[/]",
-        "consumed": f"[bold]{_rate(consumed, seconds)}[/]",
-        "bytes": _rate(acknowledged * workload.record_size / 1e6, seconds, " MB"),
-    }
-    if width < _NARROW:
-        return _below_each_other(figures)
-    table = Table.grid(padding=(0, 2), expand=True)
-    for _ in figures:
-        table.add_column(justify="right", ratio=1)
-    table.add_row(*figures, style="dim")
-    table.add_row(*figures.values())
+    table = _table()
+    table.add_row("offered", f"{workload.rate:,.0f}/s")
+    table.add_row("acknowledged", f"[bold]{_rate(acknowledged, seconds)}[/]")
+    table.add_row("consumed", f"[bold]{_rate(consumed, seconds)}[/]")
+    table.add_row("bytes", _rate(acknowledged * workload.record_size / 1e6, seconds, " MB"))
     return table
 
 
-def _purgatories(status: Status, width: int) -> Table:
-    headings = ("pending", "completed", "expired", "wait p50", "p99", "max")
-    rows = {
-        name: (
-            f"{purgatory.pending:,}",
-            f"{purgatory.completed:,}",
-            f"{purgatory.expired:,}",
-            *_waits(purgatory.waits),
-        )
-        for name, purgatory in (("produce", status.produce), ("fetch", status.fetch))
-    }
-    rows["end to end"] = ("", "", "", *_waits(status.end_to_end))
-    if width < _NARROW:
-        return _below_each_other(
-            {
-                f"{name} {heading}": figure
-                for name, figures in rows.items()
-                for heading, figure in zip(headings, figures, strict=True)
-                if figure
-            }
-        )
-    table = _table("", *headings)
-    for name, figures in rows.items():
-        table.add_row(name, *figures)
+def _purgatories(status: Status) -> Table:
+    table = _table("produce", "fetch", "end to end")
+    purgatories = (status.produce, status.fetch)
+    waits = (status.produce.waits, status.fetch.waits, status.end_to_end)
+    table.add_row("pending", *(f"{purgatory.pending:,}" for purgatory in purgatories))
+    table.add_row("completed", *(f"{purgatory.completed:,}" for purgatory in purgatories))
+    table.add_row("expired", *(f"{purgatory.expired:,}" for purgatory in purgatories))
+    table.add_row("wait p50", *(_ms(wait.p50) for wait in waits))
+    table.add_row("wait p99", *(_ms(wait.p99) for wait in waits))
+    table.add_row("wait max", *(_ms(wait.max) for wait in waits))
     return table
 
 
-def _table(first: str, *headings: str) -> Table:
-    """A table without rules, so that it is as low as it can be: a terminal has 24 lines."""
-    table = Table(box=None, expand=True, padding=0, header_style="dim")
-    table.add_column(first, style="bold")
-    for heading in headings:
+def _table(*headings: str) -> Table:
+    """Return a table without rules, so that it is as low as it can be: a terminal has 24 lines."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=bool(headings))
+    table.add_column(style="dim")
+    for heading in headings or ("",):
         table.add_column(heading, justify="right")
-    return table
-
-
-def _below_each_other(figures: Mapping[str, str]) -> Table:
-    table = Table.grid(padding=(0, 2), expand=True)
-    table.add_column()
-    table.add_column(justify="right", no_wrap=True)
-    for name, figure in figures.items():
-        table.add_row(name, figure)
     return table
 
 
@@ -178,35 +142,6 @@ def _backlogs(workload: Workload, status: Status, width: int) -> Table:
         bars = sparkline(backlog.history, min(128, width - 8), in_flight)
         table.add_row("", Text(bars, style=style))
     return table
-
-
-def _partitions(partitions: Sequence[PartitionStatus], width: int) -> RenderableType:
-    shown = partitions[:PARTITIONS_SHOWN]
-    if width < _NARROW:
-        table = _table("partition", "watermark", "lag")
-        for partition in shown:
-            table.add_row(
-                str(partition.topic_partition), f"{partition.high_watermark:,}", f"{_lag(partition):,}"
-            )
-    else:
-        table = _table("partition", "start", "high watermark", "end", "lag", "segments", "in sync")
-        for partition in shown:
-            table.add_row(
-                str(partition.topic_partition),
-                f"{partition.log_start_offset:,}",
-                f"{partition.high_watermark:,}",
-                f"{partition.log_end_offset:,}",
-                f"{_lag(partition):,}",
-                str(partition.segments),
-                " ".join(map(str, partition.in_sync_replicas)),
-            )
-    if len(partitions) > PARTITIONS_SHOWN:
-        table.caption = f"and {len(partitions) - PARTITIONS_SHOWN} more"
-    return table
-
-
-def _lag(partition: PartitionStatus) -> int:
-    return partition.log_end_offset - partition.consumer_position
 
 
 def _conclusions(report: Report) -> Text:
@@ -239,10 +174,6 @@ def _trend(backlog: BacklogStatus) -> str:
     if backlog.growing:
         return f"growing by {backlog.growth_per_second:,.0f} a second"
     return "not growing"
-
-
-def _waits(waits: WaitSummary) -> tuple[str, str, str]:
-    return _ms(waits.p50), _ms(waits.p99), _ms(waits.max)
 
 
 def _ms(seconds: float) -> str:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from examples.broker.simulator.measures import BacklogStatus, WaitSummary
 from examples.broker.simulator.workload import Workload
-from examples.broker.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,17 +14,6 @@ class PurgatoryStatus:
     completed: int
     expired: int
     waits: WaitSummary
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionStatus:
-    topic_partition: TopicPartition
-    log_start_offset: int
-    high_watermark: int
-    log_end_offset: int
-    consumer_position: int
-    in_sync_replicas: tuple[int, ...]
-    segments: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +32,6 @@ class Status:
     produce: PurgatoryStatus
     fetch: PurgatoryStatus
     end_to_end: WaitSummary
-    partitions: tuple[PartitionStatus, ...]
     backlog: BacklogStatus
     lag: BacklogStatus
 

@@ -20,7 +20,7 @@ from examples.broker.simulator.consumer import Consumer
 from examples.broker.simulator.delivery import DeliveryError
 from examples.broker.simulator.measures import Backlog, WaitHistogram
 from examples.broker.simulator.producer import Producer
-from examples.broker.simulator.report import PartitionStatus, PurgatoryStatus, Report, Status
+from examples.broker.simulator.report import PurgatoryStatus, Report, Status
 from examples.broker.simulator.workload import Run, Workload
 from examples.first_error import first_error
 from purgatory import COMPILED, Purgatory
@@ -56,9 +56,7 @@ class Simulation:
         image = _image(workload)
         keys = [topic_partition for topic_partition, _ in image.partitions()]
         broker.apply(image, keys)
-        self._partitions = {
-            topic_partition: broker.partitions.leader(topic_partition) for topic_partition in keys
-        }
+        self.partitions = {entry: broker.partitions.leader(entry) for entry in keys}
         self._followers: list[ReplicaFetcher] = []
         for replica_id in range(LEADER_ID + 1, LEADER_ID + workload.replicas):
             replicas = HostedPartitions(replica_id)
@@ -124,24 +122,12 @@ class Simulation:
             produce=_purgatory_status(self._run.broker.produce_purgatory, self._run.produce_waits),
             fetch=_purgatory_status(self._run.broker.fetch_purgatory, self._run.fetch_waits),
             end_to_end=self._run.end_to_end_waits.summary(),
-            partitions=tuple(
-                PartitionStatus(
-                    topic_partition=topic_partition,
-                    log_start_offset=partition.log.log_start_offset,
-                    high_watermark=partition.high_watermark,
-                    log_end_offset=partition.log.log_end_offset,
-                    consumer_position=self._positions[topic_partition][topic_partition],
-                    in_sync_replicas=partition.in_sync_replicas,
-                    segments=partition.log.segment_count,
-                )
-                for topic_partition, partition in self._partitions.items()
-            ),
             backlog=self._backlog.status(self.workload.rate),
             lag=self._lag.status(self.workload.rate),
         )
 
     async def _drain(self) -> None:
-        ends = {entry: partition.log.log_end_offset for entry, partition in self._partitions.items()}
+        ends = {entry: partition.log.log_end_offset for entry, partition in self.partitions.items()}
         # A consumer's last fetch may wait for its whole max_wait, since no more bytes come.
         timeout = self.workload.max_wait + DRAIN_SECONDS
         try:
@@ -157,7 +143,7 @@ class Simulation:
     async def _sample(self) -> None:
         while True:
             elapsed = self._run.clock() - self._started
-            appended = sum(partition.log.log_end_offset for partition in self._partitions.values())
+            appended = sum(partition.log.log_end_offset for partition in self.partitions.values())
             self._backlog.sample(elapsed, self._offered(elapsed) - self._acknowledged())
             self._lag.sample(elapsed, appended - self._consumed())
             await anyio.sleep(SAMPLE_SECONDS)
@@ -166,7 +152,7 @@ class Simulation:
         """Delete the records that every consumer and every replica has, to bound the memory of a long run."""
         while True:
             await anyio.sleep(RETENTION_SECONDS)
-            for topic_partition, partition in self._partitions.items():
+            for topic_partition, partition in self.partitions.items():
                 position = self._positions[topic_partition][topic_partition]
                 partition.delete_records(min(position, partition.lowest_log_end_offset))
 
