@@ -36,7 +36,7 @@ async def report(virtual_time: VirtualTimeLoop) -> Report:
         return await Simulation(SMALL, broker, virtual_time.time).run()
 
 
-@pytest.mark.parametrize("width", [50, 80, 120])
+@pytest.mark.parametrize("width", [60, 80, 120])
 async def test_the_live_panel_fits_a_terminal_of_24_lines_and_shortens_no_number(
     report: Report, width: int
 ) -> None:
@@ -52,7 +52,7 @@ async def test_the_live_panel_fits_a_terminal_of_24_lines_and_shortens_no_number
     assert "…" not in shown
 
 
-@pytest.mark.parametrize("width", [50, 80])
+@pytest.mark.parametrize("width", [60, 80])
 async def test_the_summary_fits_the_terminal(report: Report, width: int) -> None:
     output = console(width)
     output.print(summary_panel(report, width))
