@@ -3,8 +3,8 @@
 import argparse
 import importlib.util
 import sys
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
@@ -94,41 +94,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-async def _simulate(
-    workload: Workload,
-    show: Show | None,
-    console: Console,
-    journal: Path | None,
-) -> Report:
-    async with (
-        _journal_in(journal) as observers,
-        ReplicaManager.running(HostedPartitions(LEADER_ID), observers=observers) as broker,
-    ):
+async def _simulate(workload: Workload, show: Show | None, console: Console, journal: Path | None) -> Report:
+    async with AsyncExitStack() as stack:
+        observers: list[Observer] = []
+        if journal is not None:
+            # Imported here, since only the journal needs pyarrow.
+            from purgatory.journal import JournalWriter
+
+            observers.append(await stack.enter_async_context(JournalWriter(journal)))
+        broker = await stack.enter_async_context(
+            ReplicaManager.running(HostedPartitions(LEADER_ID), observers=observers)
+        )
         simulation = Simulation(workload, broker)
-        async with _shown(simulation, show, console):
-            return await simulation.run()
-
-
-@asynccontextmanager
-async def _shown(simulation: Simulation, show: Show | None, console: Console) -> AsyncIterator[None]:
-    async with anyio.create_task_group() as display:
+        display = await stack.enter_async_context(anyio.create_task_group())
         if show is not None:
             display.start_soon(show, simulation, console)
-        yield
+        report = await simulation.run()
         display.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def _journal_in(directory: Path | None) -> AsyncIterator[Collection[Observer]]:
-    """Open the journal, if there is one; return the observers of the purgatories."""
-    if directory is None:
-        yield ()
-        return
-    # Imported here, since only the journal needs pyarrow.
-    from purgatory.journal import JournalWriter
-
-    async with JournalWriter(directory) as journal:
-        yield (journal,)
+    return report
 
 
 def _parser() -> argparse.ArgumentParser:

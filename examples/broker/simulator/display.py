@@ -3,10 +3,8 @@
 from typing import Final
 
 import anyio
-from anyio.lowlevel import checkpoint
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.live import Live
-from rich.segment import SegmentLines
 
 from examples.broker.simulator.panels import FRAME_COLUMNS, framed, live_parts, progress_line
 from examples.broker.simulator.simulation import Simulation
@@ -16,22 +14,13 @@ LINE_SECONDS: Final = 1.0
 
 
 async def show_live(simulation: Simulation, console: Console) -> None:
-    """Redraw until cancelled, then clear the display.
-
-    Drawing takes several milliseconds on the event loop under test. So each part is drawn by itself, and
-    other tasks run in between.
-    """
-    workload = simulation.workload
+    """Redraw until cancelled, then clear the display."""
+    workload, inside = simulation.workload, console.width - FRAME_COLUMNS
     previous = simulation.status()
     with Live(console=console, auto_refresh=False, transient=True) as live:
         while True:
             status = simulation.status()
-            inside = console.options.update_width(console.width - FRAME_COLUMNS)
-            parts: list[RenderableType] = []
-            for part in live_parts(workload, status, previous, inside.max_width):
-                parts.append(SegmentLines(console.render_lines(part, inside), new_lines=True))
-                await checkpoint()
-            live.update(framed(workload, parts), refresh=True)
+            live.update(framed(workload, live_parts(workload, status, previous, inside)), refresh=True)
             previous = status
             await anyio.sleep(REFRESH_SECONDS)
 

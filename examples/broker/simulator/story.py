@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import random
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -47,17 +48,22 @@ SLOW_UNTIL: Final = 0.7
 
 
 class Link:
-    """A leader as a follower reaches it: a fetch arrives ``delay()`` seconds after it was sent."""
+    """A leader as a follower reaches it. Each fetch takes a while, and longer while the replica is slow."""
 
-    def __init__(self, leader: Leader, delay: Callable[[], float]) -> None:
+    def __init__(self, leader: Leader, replica_id: int, workload: Workload) -> None:
         self._leader = leader
-        self._delay = delay
+        self._draw = random.Random(f"{workload.seed}/{replica_id}")
+        began, duration = asyncio.get_running_loop().time(), workload.duration
+        slow = replica_id == SLOW_REPLICA
+        self._slow_from = began + SLOW_FROM * duration if slow else math.inf
+        self._slow_until = began + SLOW_UNTIL * duration
 
     def __repr__(self) -> str:
         return f"<Link to {self._leader!r}>"
 
     async def fetch(self, params: FetchParams, request: FollowerRequest) -> Fetched:
-        await anyio.sleep(self._delay())
+        is_slow = self._slow_from <= asyncio.get_running_loop().time() < self._slow_until
+        await anyio.sleep((SLOW if is_slow else USUAL) * self._draw.lognormvariate(0, SIGMA))
         return await self._leader.fetch(params, request)
 
     async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:
@@ -96,29 +102,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def tell(workload: Workload, directory: Path) -> Report:
     """Run the story with this workload, on a loop with virtual time, and record it."""
-    loop = asyncio.get_running_loop()
     async with (
         JournalWriter(directory) as journal,
         ReplicaManager.running(HostedPartitions(LEADER_ID), observers=[journal]) as broker,
     ):
-        began = loop.time()
-
-        def link(replica_id: int) -> Link:
-            return Link(broker, _delays(replica_id, workload, lambda: loop.time() - began))
-
-        simulation = Simulation(workload, broker, loop.time, leader=link, produce_timeouts=PRODUCE_TIMEOUTS)
+        simulation = Simulation(
+            workload,
+            broker,
+            asyncio.get_running_loop().time,
+            leader=lambda replica_id: Link(broker, replica_id, workload),
+            produce_timeouts=PRODUCE_TIMEOUTS,
+        )
         return await simulation.run()
-
-
-def _delays(replica_id: int, workload: Workload, elapsed: Callable[[], float]) -> Callable[[], float]:
-    """The seconds that each fetch of a replica takes."""
-    draw = random.Random(f"{workload.seed}/{replica_id}")
-
-    def delay() -> float:
-        is_slow = SLOW_FROM <= elapsed() / workload.duration < SLOW_UNTIL and replica_id == SLOW_REPLICA
-        return (SLOW if is_slow else USUAL) * draw.lognormvariate(0, SIGMA)
-
-    return delay
 
 
 if __name__ == "__main__":
