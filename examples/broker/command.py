@@ -14,7 +14,6 @@ from examples.broker.cluster import Cluster, ClusterConfig
 from examples.broker.console import Console, Terminal
 from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.group.coordinator import GroupConfig
-from examples.broker.metadata import TopicConfig
 from examples.broker.node.node import BrokerConfig, CannotListen
 from examples.event_loop import run
 from examples.first_error import first_error
@@ -23,8 +22,6 @@ FAILED: Final = 1
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 # A server that listens at one of these listens at all addresses of its machine.
 _WILDCARDS: Final = ("", "0.0.0.0", "::")
-
-logger = logging.getLogger(__name__)
 
 _DESCRIPTION: Final = """\
 Run a cluster of brokers in one process. They speak Kafka's protocol to any Kafka
@@ -64,16 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(
         format="%(asctime)s %(levelname)s %(message)s", level=options.log_level.upper(), stream=sys.stderr
     )
-    replicas = min(options.replication_factor, options.brokers)
-    if options.min_insync_replicas > replicas:
-        # Kafka accepts it without a word.
-        logger.warning(
-            "--min-insync-replicas %d: new topics have %d replicas by default, so they refuse each write "
-            "with acks=all; give at most %d, or raise --replication-factor and --brokers",
-            options.min_insync_replicas,
-            replicas,
-            replicas,
-        )
     config = ClusterConfig(
         brokers=options.brokers,
         host=options.host,
@@ -81,12 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         advertised_host=options.advertised_host,
         defaults=ClusterDefaults(
             num_partitions=options.partitions,
-            default_replication_factor=replicas,
-            topic_config=TopicConfig(min_insync_replicas=options.min_insync_replicas),
+            default_replication_factor=min(options.replication_factor, options.brokers),
             broker_session_timeout=options.broker_session_timeout,
         ),
         broker=BrokerConfig(
-            replica_lag_time_max=options.replica_lag_time_max,
             # Several in one session timeout, so that one late heartbeat does not fence the broker.
             broker_heartbeat_interval=options.broker_session_timeout / 4,
             groups=GroupConfig(
@@ -138,13 +123,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="name or address that clients are told to connect to (default: --host)",
     )
-    whole(
-        parser.add_argument,
-        "--port",
-        9092,
-        "port of the first broker; the others take the next ones; 0 means any free ports",
-        least=0,
-    )
+    what = "port of the first broker; the others take the next ones; 0 means any free ports"
+    whole(parser.add_argument, "--port", 9092, what, least=0)
     parser.add_argument(
         "--log-level",
         choices=LOG_LEVELS,
@@ -153,40 +133,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     topics = parser.add_argument_group("defaults of new topics")
     whole(topics.add_argument, "--partitions", 3, "number of partitions")
-    whole(
-        topics.add_argument,
-        "--replication-factor",
-        3,
-        "replicas of each partition, at most one on each broker",
-    )
-    whole(topics.add_argument, "--min-insync-replicas", 1, "in-sync replicas that acks=all needs")
+    what = "replicas of each partition, at most one on each broker"
+    whole(topics.add_argument, "--replication-factor", 3, what)
     times = parser.add_argument_group("times in seconds, with Kafka's names and defaults")
-    number(
-        times.add_argument,
-        "--broker-session-timeout",
-        9,
-        "a broker without a heartbeat for this long is fenced and leads nothing",
-        above=0,
-    )
-    number(
-        times.add_argument,
-        "--replica-lag-time-max",
-        30,
-        "a follower that lags for this long leaves the in-sync replicas",
-        above=0,
-    )
-    number(
-        times.add_argument,
-        "--group-initial-rebalance-delay",
-        3,
-        "time for which a new group waits for more members",
-        least=0,
-    )
-    number(
-        times.add_argument,
-        "--group-min-session-timeout",
-        6,
-        "shortest session timeout that a group member may request",
-        least=0,
-    )
+    what = "a broker without a heartbeat for this long is fenced and leads nothing"
+    number(times.add_argument, "--broker-session-timeout", 9, what, above=0)
+    what = "time for which a new group waits for more members"
+    number(times.add_argument, "--group-initial-rebalance-delay", 3, what, least=0)
+    what = "shortest session timeout that a group member may request"
+    number(times.add_argument, "--group-min-session-timeout", 6, what, least=0)
     return parser

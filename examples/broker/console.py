@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 import anyio
@@ -19,6 +19,8 @@ Outcome = RenderableType | None
 
 # Characters in a line where nobody sees its end.
 _UNLIMITED: Final = 10_000
+# The columns of the table of purgatories.
+COUNTS: Final = ("pending", "keys", "completed", "expired", "cancelled", "failed", "wakeups")
 
 
 class Terminal(rich.console.Console):
@@ -41,25 +43,19 @@ class Terminal(rich.console.Console):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of a command: its name in the help, and what it must be."""
-
-    name: str
-    parse: Callable[[str], float]
-    what: str
-
-
-BROKER: Final = Parameter("BROKER", int, "the number of a broker")
-SECONDS: Final = Parameter("SECONDS", float, "a number of seconds")
-
-
-@dataclass(frozen=True, slots=True)
 class Command:
-    """What a command runs with the cluster and its parameters, and its line in the help."""
+    """What a command runs with the cluster and its parameters, and its line in the help.
+
+    The parameters are the name of each in the help, and the function that reads it.
+    """
 
     run: Callable[..., Outcome | Awaitable[None]]
     meaning: str
-    parameters: tuple[Parameter, ...] = ()
+    parameters: Mapping[str, Callable[[str], float]] = field(default_factory=dict)
+
+
+BROKER: Final = {"BROKER": int}
+BROKER_AND_SECONDS: Final = {"BROKER": int, "SECONDS": float}
 
 
 class Console:
@@ -102,12 +98,11 @@ class Console:
             return f"unknown command {name!r}; help lists the commands"
         if len(arguments) != len(command.parameters):
             return f"usage: {_usage(name, command)}"
-        values = []
-        for parameter, argument in zip(command.parameters, arguments, strict=True):
-            try:
-                values.append(parameter.parse(argument))
-            except ValueError:
-                return f"{argument!r} is not {parameter.what}; usage: {_usage(name, command)}"
+        try:
+            parameters = zip(command.parameters.values(), arguments, strict=True)
+            values = [parse(argument) for parse, argument in parameters]
+        except ValueError:
+            return f"each parameter is a number; usage: {_usage(name, command)}"
         try:
             outcome = command.run(self._cluster, *values)
             if isinstance(outcome, Awaitable):
@@ -119,7 +114,7 @@ class Console:
 
 
 def _usage(name: str, command: Command) -> str:
-    return " ".join([name, *(parameter.name for parameter in command.parameters)])
+    return " ".join([name, *command.parameters])
 
 
 def _help(_cluster: Cluster) -> Outcome:
@@ -163,20 +158,12 @@ def _topics(cluster: Cluster) -> Outcome:
 
 def _purgatories(cluster: Cluster) -> Outcome:
     table = Table("broker", "purgatory")
-    for heading in ("pending", "keys", "completed", "expired", "cancelled", "failed", "wake-ups"):
+    for heading in COUNTS:
         table.add_column(heading, justify="right")
     for broker_id, purgatories in cluster.statistics().items():
-        for name, counts in purgatories.items():
-            numbers = (
-                counts.pending,
-                counts.keys,
-                counts.completed,
-                counts.expired,
-                counts.cancelled,
-                counts.failed,
-                counts.wakeups,
-            )
-            table.add_row(str(broker_id), name, *(f"{number:,}" for number in numbers))
+        for name, statistics in purgatories.items():
+            counts = asdict(statistics)
+            table.add_row(str(broker_id), name, *(f"{counts[heading]:,}" for heading in COUNTS))
     return table
 
 
@@ -190,19 +177,15 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "brokers": Command(_brokers, "list the brokers, and how many partitions each one leads"),
     "topics": Command(_topics, "list the partitions with their leader, in-sync replicas and replicas"),
     "purgatories": Command(_purgatories, "list the purgatories with their pending and finished operations"),
-    "kill": Command(Cluster.kill, "end a broker as SIGKILL does; its logs stay", (BROKER,)),
-    "stop": Command(Cluster.stop, "stop a broker cleanly", (BROKER,)),
-    "start": Command(Cluster.start, "start a broker that was killed or stopped", (BROKER,)),
-    "pause": Command(Cluster.pause, "let a broker hang, as SIGSTOP does", (BROKER,)),
-    "cut-off": Command(Cluster.cut_off, "break a broker's connections, and each new one", (BROKER,)),
-    "slow-down": Command(Cluster.slow_down, "let each request to a broker wait", (BROKER, SECONDS)),
-    "resume": Command(Cluster.resume, "end the faults of a running broker", (BROKER,)),
-    "pause-follower": Command(
-        Cluster.pause_follower,
-        "stop the replication to a broker, which serves on",
-        (BROKER,),
-    ),
-    "resume-follower": Command(Cluster.resume_follower, "start the replication to a broker again", (BROKER,)),
+    "kill": Command(Cluster.kill, "end a broker as SIGKILL does; its logs stay", BROKER),
+    "stop": Command(Cluster.stop, "stop a broker cleanly", BROKER),
+    "start": Command(Cluster.start, "start a broker that was killed or stopped", BROKER),
+    "pause": Command(Cluster.pause, "let a broker hang, as SIGSTOP does", BROKER),
+    "cut-off": Command(Cluster.cut_off, "break a broker's connections, and each new one", BROKER),
+    "slow-down": Command(Cluster.slow_down, "let each request to a broker wait", BROKER_AND_SECONDS),
+    "resume": Command(Cluster.resume, "end the faults of a running broker", BROKER),
+    "pause-follower": Command(Cluster.pause_follower, "stop a broker's replication; it serves on", BROKER),
+    "resume-follower": Command(Cluster.resume_follower, "start a broker's replication again", BROKER),
     "elect": Command(_elect, "elect the preferred leader of every partition where it is in sync"),
     "help": Command(_help, "print this list"),
 }

@@ -35,28 +35,6 @@ def test_a_host_that_is_not_of_this_machine_is_refused(capsys: pytest.CaptureFix
     assert capsys.readouterr().err.endswith("; choose another --host\n")
 
 
-@pytest.mark.parametrize(
-    ("brokers", "replication_factor", "replicas"), [("3", "3", 3), ("2", "3", 2), ("3", "1", 1)]
-)
-def test_more_in_sync_replicas_than_a_topic_has_are_warned_of(
-    brokers: str, replication_factor: str, replicas: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    def warnings(min_insync_replicas: int) -> list[str]:
-        caplog.clear()
-        options = ["--brokers", brokers, "--replication-factor", replication_factor]
-        options += ["--min-insync-replicas", str(min_insync_replicas)]
-        # An address for documentation (RFC 5737), so the brokers do not start.
-        assert main(["--host", "192.0.2.1", "--port", "0", *options]) == 1
-        return [record.message for record in caplog.records]
-
-    assert warnings(replicas) == []
-    assert warnings(replicas + 1) == [
-        f"--min-insync-replicas {replicas + 1}: new topics have {replicas} replicas by default, so they "
-        f"refuse each write with acks=all; give at most {replicas}, or raise --replication-factor "
-        "and --brokers"
-    ]
-
-
 def test_the_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["--help"])
