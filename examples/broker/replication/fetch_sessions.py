@@ -19,9 +19,8 @@ from examples.broker.replication.requests import Fetched, Fetches, FetchParams
 from examples.broker.topic_partition import TopicPartition
 from examples.broker.waits.fetch import park_fetch
 
-# Kafka's max.incremental.fetch.session.cache.slots, and min.incremental.fetch.session.eviction.ms in seconds.
+# Kafka's max.incremental.fetch.session.cache.slots.
 MAX_SESSIONS: Final = 1000
-EVICTION: Final = 120.0
 
 
 class FetchSession:
@@ -117,9 +116,8 @@ class FetchSession:
 class FetchSessions:
     """One session for each follower of a broker, and the sessions of consumers (Kafka's FetchSessionCache).
 
-    There are at most ``MAX_SESSIONS``. When there are as many, a follower takes the place of the session that
-    was not used for the longest time. A consumer does so only when that was not used for ``EVICTION``
-    seconds; otherwise it gets none.
+    There are at most ``MAX_SESSIONS``. When there are as many, a new one takes the place of the session that
+    was not used for the longest time, whose reader then opens another one.
     """
 
     def __init__(self, replicas: ReplicaManager) -> None:
@@ -127,11 +125,10 @@ class FetchSessions:
         replicas.partitions.changing = self.partition_changing
         # The least recently used one comes first.
         self._by_id: dict[int, FetchSession] = {}
-        self._of_follower: dict[int, FetchSession] = {}
         self._readers: dict[TopicPartition, dict[FetchSession, None]] = {}
 
     def __repr__(self) -> str:
-        return f"<FetchSessions: {len(self._by_id)}, {len(self._of_follower)} of them of followers>"
+        return f"<FetchSessions: {len(self._by_id)}>"
 
     async def fetch(self, params: FetchParams, session: FetchSession) -> Fetched:
         """As ``ReplicaManager.fetch``, for all partitions of a session; return those with something new.
@@ -152,19 +149,15 @@ class FetchSessions:
                     session.set_aside(self.replicas.partitions.leader(topic_partition))
         return incremental
 
-    def open(self, replica_id: int, partitions: Fetches) -> FetchSession | None:
-        """Return a new session; None without a place for it. A follower's replaces its previous one."""
+    def open(self, replica_id: int, partitions: Fetches) -> FetchSession:
+        """Return a new session. A follower's replaces its previous one."""
         session = FetchSession(self._new_id(), replica_id, partitions, _now())
-        if replica_id in self._of_follower:
-            self._close(self._of_follower[replica_id])
-        if len(self._by_id) == MAX_SESSIONS:
-            oldest = next(iter(self._by_id.values()))
-            if not session.from_follower and session.last_used - oldest.last_used < EVICTION:
-                return None
-            self._close(oldest)
-        self._by_id[session.session_id] = session
         if session.from_follower:
-            self._of_follower[replica_id] = session
+            for earlier in [entry for entry in self._by_id.values() if entry.replica_id == replica_id]:
+                self._close(earlier)
+        if len(self._by_id) == MAX_SESSIONS:
+            self._close(next(iter(self._by_id.values())))
+        self._by_id[session.session_id] = session
         self._add_reader(session, partitions)
         return session
 
@@ -227,8 +220,6 @@ class FetchSessions:
 
     def _close(self, session: FetchSession) -> None:
         del self._by_id[session.session_id]
-        if session.from_follower:
-            del self._of_follower[session.replica_id]
         self._remove_reader(session, session.partitions)
 
     def _add_reader(self, session: FetchSession, topic_partitions: Iterable[TopicPartition]) -> None:

@@ -106,7 +106,6 @@ class SessionModel(RuleBasedStateMachine):
             self.fetch_sessions = FetchSessions(self.with_sessions.replicas)
             for reader in READERS:
                 session = self.fetch_sessions.open(reader, {})
-                assert session is not None
                 self.sessions[reader] = session
 
         self.run(start())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.replication.fetch_sessions import EVICTION, MAX_SESSIONS, FetchSession
+from examples.broker.replication.fetch_sessions import MAX_SESSIONS, FetchSession
 from examples.broker.replication.follower_request import epoch_after
 from examples.broker.replication.requests import (
     CONSUMER,
@@ -28,9 +28,7 @@ A_BATCH_A_SEGMENT = replace(CONFIG, segment_bytes=1)
 
 
 def opened(cluster: Cluster, reader: int, *topic_partitions: TopicPartition) -> FetchSession:
-    session = cluster.sessions.open(reader, dict.fromkeys(topic_partitions, PartitionFetch(0)))
-    assert session is not None
-    return session
+    return cluster.sessions.open(reader, dict.fromkeys(topic_partitions, PartitionFetch(0)))
 
 
 def is_open(cluster: Cluster, session: FetchSession) -> bool:
@@ -129,23 +127,16 @@ async def test_a_request_with_a_wrong_epoch_changes_nothing(cluster: Cluster, ep
     assert (cluster.sessions.of(OTHER), session.last_used) == ([], used)
 
 
-async def test_a_follower_gets_the_place_of_the_session_that_is_unused_for_longest(cluster: Cluster) -> None:
+@pytest.mark.parametrize("reader", [CONSUMER, 2])
+async def test_a_reader_gets_the_place_of_the_session_that_is_unused_for_longest(
+    cluster: Cluster, reader: int
+) -> None:
     first, second, *_ = [opened(cluster, CONSUMER) for _ in range(MAX_SESSIONS)]
     assert is_open(cluster, first)
-    follower = opened(cluster, 2)
+    latest = opened(cluster, reader)
     assert not is_open(cluster, second)
     assert is_open(cluster, first)
-    assert is_open(cluster, follower)
-
-
-async def test_a_consumer_gets_a_place_only_when_another_session_is_unused(cluster: Cluster) -> None:
-    first, *_ = [opened(cluster, CONSUMER) for _ in range(MAX_SESSIONS)]
-    await asyncio.sleep(EVICTION - 0.1)
-    assert cluster.sessions.open(CONSUMER, {}) is None
-    assert is_open(cluster, first)
-    await asyncio.sleep(0.1)
-    assert cluster.sessions.open(CONSUMER, {}) is not None
-    assert is_open(cluster, first)
+    assert is_open(cluster, latest)
 
 
 async def append(cluster: Cluster) -> None:
@@ -199,7 +190,6 @@ async def test_each_change_of_a_partition_that_was_set_aside_is_told(
     await cluster.follow(2, {ONE: 10})
     wanted = {ONE: PartitionFetch(20, current_leader_epoch=0), OTHER: PartitionFetch(0)}
     session = cluster.sessions.open(1, wanted)
-    assert session is not None
     params = FetchParams(1, max_wait=0)
     assert (await cluster.sessions.fetch(params, session)).keys() == {ONE, OTHER}
     # The first fetch has moved the high watermark.
@@ -217,7 +207,6 @@ async def test_a_waiting_fetch_of_a_session_is_answered_when_one_of_its_partitio
     cluster.create(0, 1)
     wanted = dict.fromkeys([ONE, OTHER], PartitionFetch(0, current_leader_epoch=0))
     session = cluster.sessions.open(1, wanted)
-    assert session is not None
     params = FetchParams(1, max_wait=30)
     await cluster.sessions.fetch(FetchParams(1, max_wait=0), session)
     fetch = await cluster.start(cluster.sessions.fetch(params, session))
@@ -232,7 +221,6 @@ async def test_a_waiting_fetch_of_a_consumers_session_is_answered_when_the_high_
 ) -> None:
     cluster.create(0, 1)
     session = cluster.sessions.open(CONSUMER, {ONE: PartitionFetch(0)})
-    assert session is not None
     fetch = await cluster.start(cluster.sessions.fetch(FetchParams(max_wait=30), session))
     await append(cluster)
     assert cluster.broker.fetch_purgatory.statistics().pending == 1
