@@ -3,12 +3,6 @@
 import math
 from dataclasses import dataclass
 from statistics import linear_regression
-from typing import Final
-
-_SHORTEST: Final = 1e-6
-_LONGEST: Final = 1e3
-# The bucket bounds are 2 % apart, so that percentiles of any size have a precision of 2 %.
-_PER_FACTOR_E: Final = 1 / math.log(1.02)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,39 +15,26 @@ class WaitSummary:
     max: float
 
 
-class WaitHistogram:
-    """Counts waits between 1 us and 1,000 s in about 1,050 buckets.
-
-    To record a wait costs O(1), a percentile costs O(buckets).
-    """
+class Waits:
+    """How long something waited, each time. A wait takes 32 bytes."""
 
     def __init__(self) -> None:
-        self._counts = [0] * (self._bucket_of(_LONGEST) + 1)
-        self._count = 0
-        self._max = 0.0
+        self._seconds: list[float] = []
 
     def record(self, seconds: float) -> None:
-        self._counts[self._bucket_of(seconds)] += 1
-        self._count += 1
-        self._max = max(self._max, seconds)
-
-    def percentile(self, fraction: float) -> float:
-        """Return the wait that ``fraction`` of all waits did not exceed, at most 2 % too high."""
-        rank = math.ceil(fraction * self._count)
-        seen = 0
-        for bucket, count in enumerate(self._counts):
-            seen += count
-            if count and seen >= rank:
-                return min(self._max, _SHORTEST * math.exp((bucket + 1) / _PER_FACTOR_E))
-        return 0.0
+        self._seconds.append(seconds)
 
     def summary(self) -> WaitSummary:
-        return WaitSummary(self._count, self.percentile(0.5), self.percentile(0.99), self._max)
+        # Sorted in place, so that the next call has little to sort.
+        self._seconds.sort()
+        return WaitSummary(
+            len(self._seconds), self._percentile(0.5), self._percentile(0.99), self._percentile(1)
+        )
 
-    @staticmethod
-    def _bucket_of(seconds: float) -> int:
-        clamped = min(max(seconds, _SHORTEST), _LONGEST)
-        return int(math.log(clamped / _SHORTEST) * _PER_FACTOR_E)
+    def _percentile(self, fraction: float) -> float:
+        """Return the wait that this fraction of all waits did not exceed; 0 without a wait."""
+        rank = math.ceil(fraction * len(self._seconds))
+        return self._seconds[rank - 1] if self._seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True)

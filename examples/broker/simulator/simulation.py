@@ -18,7 +18,7 @@ from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import ProduceParams
 from examples.broker.simulator.consumer import Consumer
 from examples.broker.simulator.delivery import DeliveryError
-from examples.broker.simulator.measures import Backlog, WaitHistogram
+from examples.broker.simulator.measures import Backlog, Waits
 from examples.broker.simulator.producer import Producer
 from examples.broker.simulator.report import PurgatoryStatus, Report, Status
 from examples.broker.simulator.workload import Run, Workload
@@ -180,6 +180,6 @@ def _image(workload: Workload) -> MetadataImage:
     return MetadataImage(topics={topic.name: topic})
 
 
-def _purgatory_status(purgatory: Purgatory, waits: WaitHistogram) -> PurgatoryStatus:
+def _purgatory_status(purgatory: Purgatory, waits: Waits) -> PurgatoryStatus:
     statistics = purgatory.statistics()
     return PurgatoryStatus(statistics.pending, statistics.completed, statistics.expired, waits.summary())

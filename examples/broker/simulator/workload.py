@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.replication.requests import ALL_ACKS
 from examples.broker.simulator.delivery import HEADER_BYTES, DeliveryCheck
-from examples.broker.simulator.measures import WaitHistogram
+from examples.broker.simulator.measures import Waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,6 @@ class Run:
     broker: ReplicaManager
     clock: Callable[[], float]
     delivery: DeliveryCheck = field(default_factory=DeliveryCheck)
-    produce_waits: WaitHistogram = field(default_factory=WaitHistogram)
-    fetch_waits: WaitHistogram = field(default_factory=WaitHistogram)
-    end_to_end_waits: WaitHistogram = field(default_factory=WaitHistogram)
+    produce_waits: Waits = field(default_factory=Waits)
+    fetch_waits: Waits = field(default_factory=Waits)
+    end_to_end_waits: Waits = field(default_factory=Waits)
