@@ -1,6 +1,5 @@
 """DescribeLogDirs and DescribeProducers: the logs of this broker, as administrators see them."""
 
-from operator import itemgetter
 from typing import Final
 
 from kio.schema.describe_log_dirs.v4 import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -34,14 +33,11 @@ async def describe_log_dirs(
         wanted = {
             TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions
         }
-    hosted = sorted(
-        (
-            (partition.topic_partition, partition)
-            for partition in replicas.partitions.hosted()
-            if wanted is None or partition.topic_partition in wanted
-        ),
-        key=itemgetter(0),
-    )
+    hosted = {
+        partition.topic_partition: partition
+        for partition in replicas.partitions.hosted()
+        if wanted is None or partition.topic_partition in wanted
+    }
     topics = tuple(
         DescribeLogDirsTopic(
             name=TopicName(topic),
@@ -56,7 +52,7 @@ async def describe_log_dirs(
                 for index, partition in partitions
             ),
         )
-        for topic, partitions in by_topic(hosted).items()
+        for topic, partitions in by_topic((entry, hosted[entry]) for entry in sorted(hosted)).items()
     )
     directory = DescribeLogDirsResult(
         error_code=ErrorCode.none,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import TypeVar
 
 from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreatePartitionsResponse
 from kio.schema.create_partitions.v3.request import CreatePartitionsTopic
@@ -20,7 +21,7 @@ from kio.schema.list_partition_reassignments.v0 import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32
 
-from examples.broker.controller.cluster_admin import ClusterAdmin
+from examples.broker.controller.cluster_admin import ClusterAdmin, TopicResults
 from examples.broker.controller.election import ElectionType
 from examples.broker.controller.new_topic import BY_DEFAULT, NewPartitions, NewTopic
 from examples.broker.controller.settings import FIXED, ClusterDefaults, parse_topic_config, topic_settings
@@ -30,6 +31,9 @@ from examples.broker.handlers.refusals import accepted_topics, error_code, error
 from examples.broker.metadata import PartitionState, TopicImage
 from examples.broker.protocol.apis import NO_THROTTLE, RequestContext
 from examples.broker.topic_partition import TopicPartition, by_topic
+
+# The two APIs have classes of their own with the same fields.
+AnswerT = TypeVar("AnswerT", DeletableTopicResult, CreatePartitionsTopicResult)
 
 
 async def create_topics(
@@ -55,14 +59,7 @@ async def delete_topics(
     results |= {name: repetition(name) for name in twice}
     return DeleteTopicsResponse(
         throttle_time=NO_THROTTLE,
-        responses=tuple(
-            DeletableTopicResult(
-                name=TopicName(name),
-                error_code=error_code(result),
-                error_message=error_message(result),
-            )
-            for name, result in results.items()
-        ),
+        responses=_answers(DeletableTopicResult, results),
     )
 
 
@@ -75,14 +72,7 @@ async def create_partitions(
     results |= await admin.create(accepted, timeout, validate_only=request.validate_only)
     return CreatePartitionsResponse(
         throttle_time=NO_THROTTLE,
-        results=tuple(
-            CreatePartitionsTopicResult(
-                name=TopicName(name),
-                error_code=error_code(result),
-                error_message=error_message(result),
-            )
-            for name, result in results.items()
-        ),
+        results=_answers(CreatePartitionsTopicResult, results),
     )
 
 
@@ -132,6 +122,13 @@ async def elect_leaders(
             )
             for topic, elected in by_topic(results.items()).items()
         ),
+    )
+
+
+def _answers(answer: type[AnswerT], results: TopicResults) -> tuple[AnswerT, ...]:
+    return tuple(
+        answer(name=TopicName(name), error_code=error_code(result), error_message=error_message(result))
+        for name, result in results.items()
     )
 
 
