@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import cast
 
-from kio.schema.fetch.v12 import FetchRequest
+from kio.schema.fetch.v12 import FetchRequest, FetchResponse
 from kio.schema.fetch.v12.request import FetchPartition, FetchTopic, ForgottenTopic
 from kio.schema.fetch.v12.response import PartitionData
-from kio.schema.list_offsets.v9 import ListOffsetsRequest
+from kio.schema.list_offsets.v9 import ListOffsetsRequest, ListOffsetsResponse
 from kio.schema.list_offsets.v9.request import ListOffsetsPartition, ListOffsetsTopic
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
@@ -43,7 +43,7 @@ class RemoteLeader:
         A partition whose records were damaged on the way has the error CORRUPT_MESSAGE.
         """
         changed, forgotten = self._session.next_request(request)
-        response = await self._connection.request(
+        response: FetchResponse = await self._connection.request(
             FETCH,
             FetchRequest(
                 replica_id=BrokerId(params.replica_id),
@@ -78,7 +78,7 @@ class RemoteLeader:
             current_leader_epoch=cast(i32, leader_epoch),
             timestamp=cast(i64, timestamp),
         )
-        response = await self._connection.request(
+        response: ListOffsetsResponse = await self._connection.request(
             LIST_OFFSETS,
             ListOffsetsRequest(
                 replica_id=self._replica_id,

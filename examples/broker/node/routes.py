@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from examples.broker.controller.cluster_admin import ClusterAdmin
 from examples.broker.controller.settings import OFFSETS_TOPIC
@@ -42,7 +41,7 @@ from examples.broker.topic_partition import TopicPartition
 def routes(replicas: ReplicaManager, groups: GroupCoordinator, admin: ClusterAdmin) -> Mapping[int, Handler]:
     """Return the handler of each API by its key. ApiVersions is missing: the server answers that itself."""
     directory = OffsetsTopicDirectory(admin, groups)
-    handlers: Mapping[Api[Any, Any], Handler] = {
+    handlers: Mapping[Api, Handler] = {
         apis.PRODUCE: partial(produce, replicas),
         apis.FETCH: partial(fetch, FetchSessions(replicas)),
         apis.LIST_OFFSETS: partial(list_offsets, replicas),

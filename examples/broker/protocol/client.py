@@ -1,6 +1,6 @@
 """A connection to another broker, over which a follower fetches from its leader."""
 
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from anyio import (
     BrokenResourceError,
@@ -14,7 +14,7 @@ from anyio.abc import SocketStream
 
 from examples.broker.errors import ProtocolError
 from examples.broker.metadata import address
-from examples.broker.protocol.apis import Api, RequestT, ResponseT
+from examples.broker.protocol.apis import Api
 from examples.broker.protocol.codec import SMALLEST_RESPONSE, decode_response, encode_request
 from examples.broker.protocol.frames import FrameBuffer
 
@@ -47,7 +47,7 @@ class PeerConnection:
         except OSError as error:
             raise ConnectionRefusedError(f"{peer} cannot be reached: {error}") from error
 
-    async def request(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT:
+    async def request(self, api: Api, request: Any) -> Any:
         """Send a request, and return the response. There is no timeout: cancel the call to give up.
 
         Raises ConnectionError when there is no response, or an invalid one.
@@ -63,7 +63,7 @@ class PeerConnection:
     async def aclose(self) -> None:
         await aclose_forcefully(self._stream)
 
-    async def _exchange(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT:
+    async def _exchange(self, api: Api, request: Any) -> Any:
         self._correlation_id = (self._correlation_id + 1) % 2**31
         try:
             await self._stream.send(encode_request(api, self._correlation_id, self._client_id, request))

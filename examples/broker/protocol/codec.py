@@ -16,7 +16,7 @@ from kio.serial.errors import SerialError
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from examples.broker.errors import ProtocolError
-from examples.broker.protocol.apis import API_VERSIONS, APIS, Api, RequestContext, RequestT, ResponseT
+from examples.broker.protocol.apis import API_VERSIONS, APIS, Api, RequestContext
 from examples.broker.protocol.array_lengths import array_length_check
 from examples.broker.protocol.versions import downgrade, request_class, response_class, upgrade
 
@@ -60,22 +60,20 @@ def encode_response(context: RequestContext, response: Any) -> bytes:
     return _response_writer(context.api, context.version)(context.correlation_id, response)
 
 
-def encode_request(
-    api: Api[RequestT, ResponseT], correlation_id: int, client_id: str, request: RequestT
-) -> bytes:
+def encode_request(api: Api, correlation_id: int, client_id: str, request: Any) -> bytes:
     """Return a request of the newest version, with length and header."""
     client = client_id.encode()
     start = _SIZE_AND_REQUEST_START.pack(0, api.key, api.max_version, correlation_id, len(client))
     buffer = io.BytesIO()
-    buffer.write(start + client + _header_end(request_class(api, api.max_version)))
+    buffer.write(start + client + _header_end(api.request))
     entity_writer(api.request)(buffer, request)
     return _with_size(buffer)
 
 
-def decode_response(api: Api[RequestT, ResponseT], frame: bytes) -> tuple[int, ResponseT]:
+def decode_response(api: Api, frame: bytes) -> tuple[int, Any]:
     """Return the correlation id and a response of the newest version. Raises ProtocolError."""
     try:
-        header, header_size = entity_reader(response_class(api, api.max_version).__header_schema__)(frame, 0)
+        header, header_size = entity_reader(api.response.__header_schema__)(frame, 0)
         response, size = entity_reader(api.response)(frame, header_size)
     except _UNREADABLE as error:
         raise ProtocolError(f"{api.name} v{api.max_version} cannot be decoded: {error}") from error
@@ -85,7 +83,7 @@ def decode_response(api: Api[RequestT, ResponseT], frame: bytes) -> tuple[int, R
 
 
 @cache
-def _request_reader(api: Api[Any, Any], version: int) -> Callable[[bytes], tuple[str | None, Any]]:
+def _request_reader(api: Api, version: int) -> Callable[[bytes], tuple[str | None, Any]]:
     request_type = request_class(api, version)
     read_header = entity_reader(request_type.__header_schema__)
     check_array_lengths = array_length_check(request_type)
@@ -104,7 +102,7 @@ def _request_reader(api: Api[Any, Any], version: int) -> Callable[[bytes], tuple
 
 
 @cache
-def _response_writer(api: Api[Any, Any], version: int) -> Callable[[int, Any], bytes]:
+def _response_writer(api: Api, version: int) -> Callable[[int, Any], bytes]:
     response_type = response_class(api, version)
     header_end = _header_end(response_type)
     write_response = entity_writer(response_type)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from socket import socket
-from typing import Any, Final
+from typing import Final
 
 from anyio import (
     TASK_STATUS_IGNORED,
@@ -165,7 +165,7 @@ class Server:
 
 
 async def api_versions(
-    served: Iterable[Api[Any, Any]], context: RequestContext, request: ApiVersionsRequest | None
+    served: Iterable[Api], context: RequestContext, request: ApiVersionsRequest | None
 ) -> ApiVersionsResponse:
     """Return the APIs that are served.
 

@@ -43,17 +43,17 @@ Convert = Callable[[Any], Any]
 
 
 @cache
-def request_class(api: Api[Any, Any], version: int) -> type[RequestPayload]:
+def request_class(api: Api, version: int) -> type[RequestPayload]:
     return load_request_schema(api.key, version)
 
 
 @cache
-def response_class(api: Api[Any, Any], version: int) -> type[ResponsePayload]:
+def response_class(api: Api, version: int) -> type[ResponsePayload]:
     return load_response_schema(api.key, version)
 
 
 @cache
-def upgrade(api: Api[Any, Any], version: int) -> Convert:
+def upgrade(api: Api, version: int) -> Convert:
     """Return a function from a request of ``version`` to one of the newest version."""
     old, newest = request_class(api, version), request_class(api, api.max_version)
     last, bridge = _REQUEST_BRIDGES.get(api, _NO_BRIDGE)
@@ -64,7 +64,7 @@ def upgrade(api: Api[Any, Any], version: int) -> Convert:
 
 
 @cache
-def downgrade(api: Api[Any, Any], version: int) -> Convert:
+def downgrade(api: Api, version: int) -> Convert:
     """Return a function from a response of the newest version to one of ``version``."""
     old, newest = response_class(api, version), response_class(api, api.max_version)
     last, bridge = _RESPONSE_BRIDGES.get(api, _NO_BRIDGE)
@@ -135,14 +135,14 @@ def _one_groups_offsets(response: OffsetFetchResponse) -> offset_fetch_v7.Offset
 
 # The last version with the old structure, and the function from its request to the newest version, or from
 # the newest response to its own.
-_REQUEST_BRIDGES: Final[Mapping[Api[Any, Any], tuple[int, Convert]]] = {
+_REQUEST_BRIDGES: Final[Mapping[Api, tuple[int, Convert]]] = {
     METADATA: (0, _every_topic),
     JOIN_GROUP: (0, _one_timeout),
     FIND_COORDINATOR: (3, _one_key),
     LEAVE_GROUP: (2, _one_leaver),
     OFFSET_FETCH: (7, _one_group),
 }
-_RESPONSE_BRIDGES: Final[Mapping[Api[Any, Any], tuple[int, Convert]]] = {
+_RESPONSE_BRIDGES: Final[Mapping[Api, tuple[int, Convert]]] = {
     FIND_COORDINATOR: (3, _one_coordinator),
     LEAVE_GROUP: (2, _one_left),
     OFFSET_FETCH: (7, _one_groups_offsets),

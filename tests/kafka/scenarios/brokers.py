@@ -4,7 +4,7 @@ import socket
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 from kio.serial import entity_reader
 
@@ -45,15 +45,15 @@ class Connection:
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._socket = socket.create_connection(address, PATIENCE)
-        self._asked: deque[tuple[Api[Any, Any], int]] = deque()
+        self._asked: deque[tuple[Api, int]] = deque()
         self.is_open = True
 
-    def send(self, api: Api[Any, Any], version: int | None = None, **values: Plain) -> None:
+    def send(self, api: Api, version: int | None = None, **values: Plain) -> None:
         version = api.max_version if version is None else version
         request = message(request_class(api, version), values)
         self.send_frame(api, version, request_frame(request, client_id=CLIENT))
 
-    def send_frame(self, api: Api[Any, Any], version: int, frame: bytes) -> None:
+    def send_frame(self, api: Api, version: int, frame: bytes) -> None:
         """Send a request as bytes. The answer is read in the version that is given here."""
         self._asked.append((api, version))
         with suppress(ConnectionError):
@@ -73,7 +73,7 @@ class Connection:
         assert start + size == len(frame)
         return plain(response)
 
-    def ask(self, api: Api[Any, Any], version: int | None = None, **values: Plain) -> Plain:
+    def ask(self, api: Api, version: int | None = None, **values: Plain) -> Plain:
         self.send(api, version, **values)
         return self.receive()
 
@@ -122,7 +122,7 @@ class Brokers:
         """Forget the connection to a broker that has died."""
         self._connections.pop(broker).close()
 
-    def ask(self, api: Api[Any, Any], version: int | None = None, *, to: int = 1, **values: Plain) -> Plain:
+    def ask(self, api: Api, version: int | None = None, *, to: int = 1, **values: Plain) -> Plain:
         """Return a broker's answer to a request, in the newest version that we serve or in an older one."""
         if to not in self._connections or not self._connections[to].is_open:
             self._connections[to] = self.connect(to)

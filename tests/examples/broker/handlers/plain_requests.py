@@ -35,7 +35,7 @@ def served(part: Part) -> Mapping[int, Handler]:
     """Return the handlers that work on one part of a broker."""
     if isinstance(part, ReplicaManager):
         # All but Fetch, which works on the sessions of the replica manager.
-        handlers: Mapping[Api[Any, Any], Callable[..., Awaitable[Any]]] = {
+        handlers: Mapping[Api, Callable[..., Awaitable[Any]]] = {
             apis.PRODUCE: produce,
             apis.LIST_OFFSETS: list_offsets,
             apis.DELETE_RECORDS: delete_records,
@@ -49,7 +49,7 @@ def served(part: Part) -> Mapping[int, Handler]:
     return routes(_ABSENT, _ABSENT, part)
 
 
-async def ask(part: Part, api: Api[Any, Any], *, version: int | None = None, **values: Plain) -> Plain:
+async def ask(part: Part, api: Api, *, version: int | None = None, **values: Plain) -> Plain:
     """Return the answer to a request of the newest version, from a client with this version."""
     newest = RequestContext(api, api.max_version, 1, "reader", "10.0.0.1")
     context = newest if version is None else replace(newest, version=version)

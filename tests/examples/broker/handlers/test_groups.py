@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, Final
 
 import pytest
+from kio.schema.find_coordinator.v6 import FindCoordinatorRequest
 
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.group.coordinator import GroupConfig, GroupCoordinator
@@ -114,7 +115,7 @@ async def coordinator_of(group_id: str) -> BrokerRegistration:
 async def coordinators(key_type: int, *keys: str) -> Plain:
     context = RequestContext(apis.FIND_COORDINATOR, 6, 1, "reader", "10.0.0.1")
     values = {"key_type": key_type, "coordinator_keys": keys}
-    request = message(apis.FIND_COORDINATOR.request, values)
+    request = message(FindCoordinatorRequest, values)
     return plain(await find_coordinator(coordinator_of, context, request))["coordinators"]
 
 

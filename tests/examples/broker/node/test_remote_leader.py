@@ -128,7 +128,7 @@ class Consumer:
             session_epoch=i32(epoch),
             topics=(FetchTopic(topic=EVENTS, partitions=partitions),) if partitions else (),
         )
-        response = await self._connection.request(FETCH, request)
+        response: FetchResponse = await self._connection.request(FETCH, request)
         self.session_id = response.session_id
         return response
 

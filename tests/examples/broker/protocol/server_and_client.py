@@ -153,9 +153,7 @@ class Port:
 
 
 @asynccontextmanager
-async def serving(
-    handler: Handler, *, api: Api[Any, Any] = HEARTBEAT, **settings: Any
-) -> AsyncIterator[Port]:
+async def serving(handler: Handler, *, api: Api = HEARTBEAT, **settings: Any) -> AsyncIterator[Port]:
     """Run a server that answers ``api`` with ``handler``. It is cancelled when the block ends."""
     server = Server({api.key: handler}, **settings)
     async with create_task_group() as tasks:

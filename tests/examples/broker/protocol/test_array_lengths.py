@@ -26,7 +26,7 @@ HUGE = b"\xff\xff\xff\xff\x0f"  # 2**32 - 1 as a varint
 
 
 @pytest.mark.parametrize(("api", "version"), SERVED, ids=named)
-def test_the_check_passes_a_valid_request_to_its_end(api: Api[Any, Any], version: int) -> None:
+def test_the_check_passes_a_valid_request_to_its_end(api: Api, version: int) -> None:
     request_type: Any = request_class(api, version)
     for request in (filled(request_type), emptied(filled(request_type))):
         frame = request_frame(request)
@@ -35,7 +35,7 @@ def test_the_check_passes_a_valid_request_to_its_end(api: Api[Any, Any], version
 
 
 @pytest.mark.parametrize(("api", "version"), SERVED, ids=named)
-def test_a_request_with_any_byte_changed_is_harmless(api: Api[Any, Any], version: int) -> None:
+def test_a_request_with_any_byte_changed_is_harmless(api: Api, version: int) -> None:
     """Each byte in turn is set to a value that makes a length large.
 
     Without the check, this ends the process.

@@ -46,21 +46,21 @@ each_way_to_fill = pytest.mark.parametrize(
 )
 
 
-def context(api: Api[Any, Any], version: int) -> RequestContext:
+def context(api: Api, version: int) -> RequestContext:
     return RequestContext(api, version, correlation_id=7, client_id="client", client_host="here")
 
 
-def test_request_and_response_of_an_api_have_the_same_version() -> None:
+def test_each_api_has_its_key_and_at_least_one_version() -> None:
     for key, api in APIS.items():
-        assert api.key == key == api.response.__api_key__
-        assert api.max_version == api.response.__version__ >= api.min_version
+        assert api.key == key
+        assert api.max_version >= api.min_version
         assert request_class(api, api.max_version) is api.request
 
 
 @each_way_to_fill
 @pytest.mark.parametrize(("api", "version"), SAME_WORDS_REQUESTS, ids=named)
 def test_a_request_of_any_version_is_decoded_as_the_newest(
-    api: Api[Any, Any], version: int, make: Callable[[Any], Any]
+    api: Api, version: int, make: Callable[[Any], Any]
 ) -> None:
     sent = make(request_class(api, version))
     read_context, request = decode_request(request_frame(sent), "here")
@@ -72,7 +72,7 @@ def test_a_request_of_any_version_is_decoded_as_the_newest(
 @each_way_to_fill
 @pytest.mark.parametrize(("api", "version"), SAME_WORDS_RESPONSES, ids=named)
 def test_a_newest_response_is_encoded_in_any_version(
-    api: Api[Any, Any], version: int, make: Callable[[Any], Any]
+    api: Api, version: int, make: Callable[[Any], Any]
 ) -> None:
     response = make(api.response)
     correlation_id, received = read_response(api, version, encode_response(context(api, version), response))
@@ -83,7 +83,7 @@ def test_a_newest_response_is_encoded_in_any_version(
 @each_way_to_fill
 @pytest.mark.parametrize("api", APIS.values(), ids=named)
 def test_requests_and_responses_between_brokers_survive_a_round_trip(
-    api: Api[Any, Any], make: Callable[[Any], Any]
+    api: Api, make: Callable[[Any], Any]
 ) -> None:
     asked, answered = make(api.request), make(api.response)
     frame = encode_request(api, 7, "client", asked)
@@ -121,9 +121,7 @@ def test_api_versions_of_an_unknown_version_is_not_decoded_and_answered_as_versi
 
 
 @each_version
-def test_a_truncated_request_is_refused_and_bytes_after_one_are_ignored(
-    api: Api[Any, Any], version: int
-) -> None:
+def test_a_truncated_request_is_refused_and_bytes_after_one_are_ignored(api: Api, version: int) -> None:
     frame = request_frame(filled(request_class(api, version)))
     for cut in range(8, len(frame)):
         with pytest.raises(ProtocolError, match=f"{api.name} v{version} cannot be decoded"):
@@ -134,7 +132,7 @@ def test_a_truncated_request_is_refused_and_bytes_after_one_are_ignored(
 @each_version
 @settings(max_examples=10)
 @given(st.binary(max_size=60))
-def test_random_bytes_are_refused_or_a_request(api: Api[Any, Any], version: int, garbage: bytes) -> None:
+def test_random_bytes_are_refused_or_a_request(api: Api, version: int, garbage: bytes) -> None:
     start = api.key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4)
     for frame in start + garbage, start + b"\xff\xff" + garbage, start + b"\xff\xff\x00" + garbage:
         try:

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 from anyio import CancelScope, connect_tcp, create_task_group, fail_after
+from kio.schema.api_versions.v4 import ApiVersionsRequest
 
 from examples.broker.errors import ErrorCode
 from examples.broker.protocol.apis import API_VERSIONS, APIS, HEARTBEAT, PRODUCE, RequestContext
@@ -152,7 +153,7 @@ async def test_all_served_versions_are_advertised_and_older_ones_of_produce() ->
 async def test_a_client_has_a_name_and_a_version(name: str, version: str) -> None:
     values = {"client_software_name": name, "client_software_version": version}
     errors = [
-        (await api_versions(APIS.values(), context, message(API_VERSIONS.request, values))).error_code
+        (await api_versions(APIS.values(), context, message(ApiVersionsRequest, values))).error_code
         for context in (RequestContext(API_VERSIONS, known, 1, None, "here") for known in (2, 4))
     ]
     assert errors == [ErrorCode.none, ErrorCode.invalid_request]

@@ -1,7 +1,5 @@
 """Old versions with another structure than the newest one."""
 
-from typing import Any
-
 import pytest
 
 from examples.broker.errors import ErrorCode
@@ -17,11 +15,11 @@ from examples.broker.protocol.versions import downgrade, request_class, upgrade
 from tests.examples.broker.protocol.plain_messages import Plain, message, plain
 
 
-def upgraded(api: Api[Any, Any], version: int, **values: Plain) -> Plain:
+def upgraded(api: Api, version: int, **values: Plain) -> Plain:
     return plain(upgrade(api, version)(message(request_class(api, version), values)))
 
 
-def downgraded(api: Api[Any, Any], version: int, **values: Plain) -> Plain:
+def downgraded(api: Api, version: int, **values: Plain) -> Plain:
     return plain(downgrade(api, version)(message(api.response, values)))
 
 

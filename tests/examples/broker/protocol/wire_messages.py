@@ -82,7 +82,7 @@ def with_size(frame: bytes) -> bytes:
     return len(frame).to_bytes(4, "big") + frame
 
 
-def read_response(api: Api[Any, Any], version: int, data: bytes) -> tuple[int, Any]:
+def read_response(api: Api, version: int, data: bytes) -> tuple[int, Any]:
     """Return the correlation id and the response, as a client of this version reads them."""
     assert len(data) == 4 + int.from_bytes(data[:4], "big")
     response_type = response_class(api, version)

@@ -4,7 +4,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Self
+from typing import Self
 
 from examples.broker.protocol.apis import Api
 from examples.broker.protocol.versions import request_class
@@ -13,7 +13,7 @@ from tests.examples.broker.protocol.plain_messages import Plain, message, plain
 from tests.examples.broker.protocol.wire_messages import read_response, request_frame, with_size
 
 
-def frame_of(api: Api[Any, Any], values: dict[str, Plain], version: int | None = None) -> bytes:
+def frame_of(api: Api, values: dict[str, Plain], version: int | None = None) -> bytes:
     """Return a request with these values in a version, or else in the newest one that is served."""
     return request_frame(message(request_class(api, api.max_version if version is None else version), values))
 
@@ -39,12 +39,12 @@ class RawClient:
         with suppress(ConnectionError):
             self._socket.sendall(data)
 
-    def ask(self, api: Api[Any, Any], values: dict[str, Plain], version: int | None = None) -> Plain:
+    def ask(self, api: Api, values: dict[str, Plain], version: int | None = None) -> Plain:
         """Return the response to a request."""
         self.send(frame_of(api, values, version))
         return self.response(api, version)
 
-    def response(self, api: Api[Any, Any], version: int | None = None) -> Plain:
+    def response(self, api: Api, version: int | None = None) -> Plain:
         """Return the next response."""
         version = api.max_version if version is None else version
         size = self._exactly(4)

@@ -1,7 +1,7 @@
 """Well-formed requests with impossible values: each is answered with an error of the protocol."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -49,7 +49,7 @@ def deletion_of(offset: int) -> Plain:
 
 
 # Each request is answered with one error, or with none.
-ABSURD: Final[list[tuple[Api[Any, Any], str | None, list[Plain]]]] = [
+ABSURD: Final[list[tuple[Api, str | None, list[Plain]]]] = [
     (PRODUCE, "invalid_required_acks", [produce_of(BATCH, acks=acks) for acks in (2, -(2**15))]),
     (PRODUCE, NO_SUCH_PARTITION, [produce_of(BATCH, partition=index) for index in (-1, INT32_MAX)]),
     (PRODUCE, NO_SUCH_PARTITION, [produce_of(BATCH, topic) for topic in ("", LONGEST)]),
@@ -101,9 +101,7 @@ def errors(answer: Plain) -> set[str]:
         for request in requests
     ],
 )
-def test_an_absurd_request_is_answered(
-    client: RawClient, api: Api[Any, Any], error: str | None, values: Plain
-) -> None:
+def test_an_absurd_request_is_answered(client: RawClient, api: Api, error: str | None, values: Plain) -> None:
     # A fetch waits for no records.
     client.ask(PRODUCE, produce_of(BATCH))
     assert errors(client.ask(api, values)) == ({error} if error else set())
