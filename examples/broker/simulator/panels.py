@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from examples.broker.replication.requests import ALL_ACKS
-from examples.broker.simulator.measures import BacklogStatus
 from examples.broker.simulator.report import Report, Status
 from examples.broker.simulator.workload import Workload
 
@@ -134,10 +133,10 @@ def _backlogs(workload: Workload, status: Status, width: int) -> Table:
         ("lag", "not consumed", status.lag),
     ):
         style = "yellow" if backlog.growing else "green"
-        trend = f"[{style}]{_trend(backlog)}[/]"
+        trend = f"growing by {backlog.growth_per_second:,.0f} a second" if backlog.growing else "not growing"
         table.add_row(
             f"[bold]{name:7}[/]",
-            f"{backlog.latest:,.0f} records {meaning}, peak {backlog.peak:,.0f}, {trend}",
+            f"{backlog.latest:,.0f} records {meaning}, peak {backlog.peak:,.0f}, [{style}]{trend}[/]",
         )
         bars = sparkline(backlog.history, min(128, width - 8), in_flight)
         table.add_row("", Text(bars, style=style))
@@ -147,17 +146,11 @@ def _backlogs(workload: Workload, status: Status, width: int) -> Table:
 def _conclusions(report: Report) -> Text:
     text = Text()
     core = "compiled" if report.compiled else "interpreted"
-    text.append(
-        f"{report.loop} loop, {core} core, {report.under_load.elapsed:.1f} s under load\n", style="dim"
-    )
+    text.append(f"{report.loop} loop, {core} core, {report.under_load.elapsed:.1f} s under load\n", "dim")
     if report.keeps_up:
-        text.append("✓ ", style="bold green").append(
-            "the broker keeps up: neither the backlog nor the lag grows\n"
-        )
+        text.append("✓ ", "bold green").append("the broker keeps up: neither the backlog nor the lag grows\n")
     else:
-        text.append("✗ ", style="bold yellow").append(
-            "the broker does not keep up: the backlog or the lag grows\n"
-        )
+        text.append("✗ ", "bold yellow").append("the broker does not keep up: the backlog or the lag grows\n")
     for error, count in report.drained.errors.items():
         text.append("! ", style="bold yellow").append(f"{count:,} batches failed with {error}\n")
     if report.failure is None:
@@ -168,12 +161,6 @@ def _conclusions(report: Report) -> Text:
     else:
         text.append("✗ DELIVERY IS WRONG: ", style="bold red").append(report.failure)
     return text
-
-
-def _trend(backlog: BacklogStatus) -> str:
-    if backlog.growing:
-        return f"growing by {backlog.growth_per_second:,.0f} a second"
-    return "not growing"
 
 
 def _ms(seconds: float) -> str:

@@ -88,8 +88,8 @@ class Simulation:
                     background.start_soon(follower.run)
                 for consumer in self._consumers:
                     background.start_soon(consumer.run)
-                for loop in (self._sample, self._retain, self._watch_isr):
-                    background.start_soon(loop)
+                background.start_soon(self._sample)
+                background.start_soon(self._retain)
                 async with anyio.create_task_group() as producers:
                     for producer in self._producers:
                         producers.start_soon(producer.run, self._started)
@@ -155,11 +155,6 @@ class Simulation:
             for topic_partition, partition in self.partitions.items():
                 position = self._positions[topic_partition][topic_partition]
                 partition.delete_records(min(position, partition.lowest_log_end_offset))
-
-    async def _watch_isr(self) -> None:
-        while True:
-            await anyio.sleep(self._run.broker.partitions.replica_lag_time_max / 2)
-            self._run.broker.maybe_shrink_isr()
 
     def _offered(self, elapsed: float) -> int:
         return sum(producer.offered(elapsed) for producer in self._producers)
