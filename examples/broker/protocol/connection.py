@@ -45,7 +45,6 @@ class ConnectionLimits:
     socket_request_max_bytes: int = 100 * 1024 * 1024
     connections_max_idle: float = 600.0
     read_ahead_max_bytes: int = 1024 * 1024
-    max_connections: int = 10_000
 
 
 class Connection:

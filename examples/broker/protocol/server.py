@@ -150,10 +150,6 @@ class Server:
         if self.is_cut_off:
             await aclose_forcefully(stream)
             return
-        if len(self._connections) >= self._limits.max_connections:
-            logger.warning("refused a connection: max_connections is %d", self._limits.max_connections)
-            await stream.aclose()
-            return
         connection = Connection(stream, self._routes, self._gate, self._limits)
         if self._accepting.cancel_called:
             connection.finish()

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import logging
 import socket
 
 import pytest
@@ -11,7 +10,6 @@ from kio.schema.api_versions.v4 import ApiVersionsRequest
 
 from examples.broker.errors import ErrorCode
 from examples.broker.protocol.apis import API_VERSIONS, APIS, HEARTBEAT, PRODUCE, RequestContext
-from examples.broker.protocol.connection import ConnectionLimits
 from examples.broker.protocol.gate import Gate
 from examples.broker.protocol.server import Server, api_versions
 from tests.examples.broker.protocol.plain_messages import message
@@ -38,21 +36,6 @@ async def test_a_port_in_use_is_an_error() -> None:
     async with serving(answer_at_once) as port:
         with pytest.raises(OSError, match="in use"):
             await Server({}, port=port.number).serve()
-
-
-async def test_connections_past_the_limit_are_closed_at_once(caplog: pytest.LogCaptureFixture) -> None:
-    async with serving(answer_at_once, limits=ConnectionLimits(max_connections=1)) as port:
-        async with port.client() as first:
-            assert await first.is_answered(1)
-            async with port.client() as second:
-                assert await second.closed() == b""
-            assert await first.is_answered(2)
-        await port.until_connections(0)
-        async with port.client() as third:
-            assert await third.is_answered(3)
-    (record,) = caplog.records
-    assert record.levelno == logging.WARNING
-    assert record.getMessage() == "refused a connection: max_connections is 1"
 
 
 async def test_a_client_that_connects_in_the_moment_of_the_stop_leaves_no_error_in_the_loop() -> None:
