@@ -175,11 +175,6 @@ class FetchSessions:
         INVALID_FETCH_SESSION_EPOCH as ``FetchSession.update`` does.
         """
         session = self._find(replica_id, session_id)
-        if session is None:
-            raise ApiError(
-                ErrorCode.fetch_session_id_not_found,
-                f"reader {replica_id} has no session {session_id} on this broker; open a new one",
-            )
         session.update(epoch, changed, forgotten)
         session.last_used = _now()
         self._by_id[session_id] = self._by_id.pop(session_id)
@@ -189,9 +184,8 @@ class FetchSessions:
 
     def close(self, replica_id: int, session_id: int) -> None:
         """Close a session, if the reader has it."""
-        session = self._find(replica_id, session_id)
-        if session is not None:
-            self._close(session)
+        with suppress(ApiError):
+            self._close(self._find(replica_id, session_id))
 
     def of(self, topic_partition: TopicPartition) -> list[FetchSession]:
         """Return the sessions with that partition."""
@@ -207,9 +201,14 @@ class FetchSessions:
             session.partition_changing(partition)
             self.replicas.fetch_purgatory.check_and_complete_threadsafe(session)
 
-    def _find(self, replica_id: int, session_id: int) -> FetchSession | None:
+    def _find(self, replica_id: int, session_id: int) -> FetchSession:
         session = self._by_id.get(session_id)
-        return session if session is not None and session.replica_id == replica_id else None
+        if session is None or session.replica_id != replica_id:
+            raise ApiError(
+                ErrorCode.fetch_session_id_not_found,
+                f"reader {replica_id} has no session {session_id} on this broker; open a new one",
+            )
+        return session
 
     def _new_id(self) -> int:
         while True:

@@ -104,13 +104,6 @@ class HostedPartitions:
         except ApiError as lost_leadership:
             return lost_leadership.code
 
-    def low_watermark(self, topic_partition: TopicPartition) -> int:
-        """Return the low watermark of a partition that this broker leads.
-
-        Raises ApiError as ``leader`` does.
-        """
-        return self.leader(topic_partition).low_watermark
-
     def readable_bytes(self, params: FetchParams, request: Fetches) -> float:
         """Return how many bytes ``read`` would find; infinite when one of the partitions has an error."""
         found = 0

@@ -181,7 +181,9 @@ class ReplicaManager:
                 refused[topic_partition] = PartitionDeleted(error.code)
         if not deleted:
             return refused
-        delayed = DelayedDeleteRecords(timeout, deleted, refused, self.partitions.low_watermark)
+        delayed = DelayedDeleteRecords(
+            timeout, deleted, refused, lambda entry: self.partitions.leader(entry).low_watermark
+        )
         return await park_deletion(self.delete_records_purgatory, delayed)
 
     async def offsets(self, topic_partition: TopicPartition, leader_epoch: int) -> LogOffsets:

@@ -17,15 +17,9 @@ _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 # The batch length counts the bytes after itself. The CRC covers the bytes from the attributes on.
 _LENGTH_COUNTS_FROM: Final = 12
 _CRC_COVERS_FROM: Final = 21
-_ATTRIBUTES: Final = struct.Struct(">h")
-_BASE_TIMESTAMP: Final = struct.Struct(">q")
-_BASE_TIMESTAMP_AT: Final = 27
-_MAX_TIMESTAMP: Final = struct.Struct(">q")
-_MAX_TIMESTAMP_AT: Final = 35
-_CRC: Final = struct.Struct(">I")
 _CRC_AT: Final = 17
-_OFFSET: Final = struct.Struct(">q")
-_EPOCH: Final = struct.Struct(">i")
+_BASE_TIMESTAMP_AT: Final = 27
+_MAX_TIMESTAMP_AT: Final = 35
 _MAGIC: Final = 2
 # A record without key, value and headers: one byte each for length, attributes, timestamp delta, offset
 # delta, key length, value length and header count.
@@ -124,16 +118,16 @@ class WireRecordBatch(RecordBatch):
 
     def data_at(self, base_offset: int, leader_epoch: int) -> bytes:
         data = bytearray(self.data)
-        _OFFSET.pack_into(data, 0, base_offset)
-        _EPOCH.pack_into(data, _LENGTH_COUNTS_FROM, leader_epoch)
+        struct.pack_into(">q", data, 0, base_offset)
+        struct.pack_into(">i", data, _LENGTH_COUNTS_FROM, leader_epoch)
         return bytes(data)
 
     def data_appended_at(self, wall_time: int) -> bytes:
         data = bytearray(self.data)
-        (attributes,) = _ATTRIBUTES.unpack_from(data, _CRC_COVERS_FROM)
-        _ATTRIBUTES.pack_into(data, _CRC_COVERS_FROM, attributes | _LOG_APPEND_TIME)
-        _MAX_TIMESTAMP.pack_into(data, _MAX_TIMESTAMP_AT, wall_time)
-        _CRC.pack_into(data, _CRC_AT, crc32c(memoryview(data)[_CRC_COVERS_FROM:]))
+        (attributes,) = struct.unpack_from(">h", data, _CRC_COVERS_FROM)
+        struct.pack_into(">h", data, _CRC_COVERS_FROM, attributes | _LOG_APPEND_TIME)
+        struct.pack_into(">q", data, _MAX_TIMESTAMP_AT, wall_time)
+        struct.pack_into(">I", data, _CRC_AT, crc32c(memoryview(data)[_CRC_COVERS_FROM:]))
         return bytes(data)
 
     def timestamps(self) -> Iterator[tuple[int, int]]:
@@ -141,7 +135,7 @@ class WireRecordBatch(RecordBatch):
 
         A compressed batch is decompressed for it.
         """
-        (attributes,) = _ATTRIBUTES.unpack_from(self.data, _CRC_COVERS_FROM)
+        (attributes,) = struct.unpack_from(">h", self.data, _CRC_COVERS_FROM)
         if attributes & _LOG_APPEND_TIME:
             return super().timestamps()
         try:
@@ -151,7 +145,7 @@ class WireRecordBatch(RecordBatch):
             return super().timestamps()
 
     def _record_timestamps(self, records: bytes) -> list[tuple[int, int]]:
-        (base_timestamp,) = _BASE_TIMESTAMP.unpack_from(self.data, _BASE_TIMESTAMP_AT)
+        (base_timestamp,) = struct.unpack_from(">q", self.data, _BASE_TIMESTAMP_AT)
         found: list[tuple[int, int]] = []
         position = 0
         for offset in range(self.base_offset, self.next_offset):
