@@ -136,12 +136,8 @@ def _skip_tagged(known: dict[int, Skip]) -> Skip:
 
 
 def _read_varint(frame: bytes, position: int) -> tuple[int, int]:
-    value = frame[position]
-    position += 1
-    if value < 0x80:
-        return value, position
-    value &= 0x7F
-    for shift in range(7, 7 * _LONGEST_VARINT, 7):
+    value = 0
+    for shift in range(0, 7 * _LONGEST_VARINT, 7):
         byte = frame[position]
         position += 1
         value |= (byte & 0x7F) << shift

@@ -37,7 +37,6 @@ _NUMBERS: Final = {
     "consumers": "number of consumers, which share the partitions",
     "partitions": "number of partitions",
     "replicas": "replicas of each partition, including the leader's",
-    "segment_bytes": "bytes at which a log rolls to a new segment",
     "min_bytes": "bytes that a consumer's fetch waits for",
 }
 _DESCRIPTION: Final = """\

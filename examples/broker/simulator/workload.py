@@ -41,11 +41,6 @@ class Workload:
                 f"a batch of {self.batch} x {self.record_size} bytes is too small: "
                 f"its header, which identifies its records, has {HEADER_BYTES} bytes"
             )
-        if self.batch_bytes > self.segment_bytes:
-            raise ValueError(
-                f"a batch of {self.batch} x {self.record_size} bytes does not fit into a segment of "
-                f"{self.segment_bytes} bytes"
-            )
 
     @property
     def batch_bytes(self) -> int:
