@@ -35,8 +35,8 @@ R = TypeVar("R")
 MAX_LAG = 10
 PARTITIONS = tuple(TopicPartition(name, 0) for name in ("one", "two"))
 READERS = (1, 2, CONSUMER)
-# A segment has two batches, so that the logs roll.
-CONFIG = TopicConfig(min_insync_replicas=1, segment_bytes=50)
+# A segment has two batches, so that the logs roll. Retention keeps none that all have.
+CONFIG = TopicConfig(min_insync_replicas=1, segment_bytes=50, retention_bytes=0)
 LED_HERE = PartitionState((0, 1, 2), (0, 1, 2), leader=0)
 
 METADATA_CHANGES = ("lead", "follow", "shrink", "remove", "add", "create again")
@@ -146,6 +146,10 @@ class SessionModel(RuleBasedStateMachine):
                 partition.delete_records(round(partition.high_watermark * part))
 
         self.both(delete)
+
+    @rule()
+    def delete_old_segments(self) -> None:
+        self.both(lambda leader: leader.replicas.delete_old_segments())
 
     @rule(entry=partitions, happens=st.sampled_from(METADATA_CHANGES))
     def change_metadata(self, entry: TopicPartition, happens: str) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,11 +19,10 @@ from examples.broker.replication.requests import (
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of, soon
+from tests.examples.broker.leader_broker import Cluster, soon
 
 ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
 RECORDS = (RecordBatch(1, b"x"),)
-A_BATCH_A_SEGMENT = replace(CONFIG, segment_bytes=1)
 
 
 def opened(cluster: Cluster, reader: int, *topic_partitions: TopicPartition) -> FetchSession:
@@ -152,19 +150,6 @@ async def append(cluster: Cluster) -> None:
     await cluster.produce(ONE, acks=LEADER_ACK)
 
 
-async def move_the_high_watermark(cluster: Cluster) -> None:
-    await cluster.follow(2, {ONE: 20})
-
-
-async def delete_records(cluster: Cluster) -> None:
-    await cluster.broker.delete_records(0, {ONE: 5})
-
-
-async def delete_old_segments(cluster: Cluster) -> None:
-    cluster.broker.apply(image_of(cluster.states, replace(A_BATCH_A_SEGMENT, retention_bytes=0)), [ONE])
-    cluster.broker.delete_old_segments()
-
-
 async def lead_in_a_new_epoch(cluster: Cluster) -> None:
     cluster.lead_by(ONE, 0)
 
@@ -175,39 +160,6 @@ async def lead_no_longer(cluster: Cluster) -> None:
 
 async def host_no_longer(cluster: Cluster) -> None:
     cluster.delete(ONE)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        append,
-        move_the_high_watermark,
-        delete_records,
-        delete_old_segments,
-        lead_in_a_new_epoch,
-        lead_no_longer,
-        host_no_longer,
-    ],
-)
-async def test_each_change_of_a_partition_that_was_set_aside_is_told(
-    cluster: Cluster, change: Callable[[Cluster], Coroutine[Any, Any, None]]
-) -> None:
-    cluster.create(0, 1)
-    cluster.broker.apply(image_of(cluster.states, A_BATCH_A_SEGMENT), [ONE])
-    for _ in range(2):
-        await cluster.produce(ONE, acks=LEADER_ACK)
-    await cluster.follow(2, {ONE: 10})
-    wanted = {ONE: PartitionFetch(20, current_leader_epoch=0), OTHER: PartitionFetch(0)}
-    session = cluster.sessions.open(1, wanted)
-    assert session is not None
-    params = FetchParams(1, max_wait=0)
-    assert (await cluster.sessions.fetch(params, session)).keys() == {ONE, OTHER}
-    # The first fetch has moved the high watermark.
-    assert (await cluster.sessions.fetch(params, session)).keys() == {ONE}
-    assert session.unread == {}
-    await change(cluster)
-    assert list(session.unread) == [ONE]
-    assert (await cluster.sessions.fetch(params, session)).keys() == {ONE}
 
 
 @pytest.mark.parametrize("change", [append, lead_in_a_new_epoch, lead_no_longer, host_no_longer])
