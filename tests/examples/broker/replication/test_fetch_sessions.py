@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,10 +20,12 @@ from examples.broker.replication.requests import (
 from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.leader_broker import Cluster, soon
+from purgatory.testing import VirtualTimeLoop
+from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of, soon
 
 ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
 RECORDS = (RecordBatch(1, b"x"),)
+A_BATCH_A_SEGMENT = replace(CONFIG, segment_bytes=1, retention_bytes=0)
 
 
 def opened(cluster: Cluster, reader: int, *topic_partitions: TopicPartition) -> FetchSession:
@@ -150,6 +153,18 @@ async def append(cluster: Cluster) -> None:
     await cluster.produce(ONE, acks=LEADER_ACK)
 
 
+async def move_the_high_watermark(cluster: Cluster) -> None:
+    await cluster.follow(2, {ONE: 20})
+
+
+async def delete_records(cluster: Cluster) -> None:
+    await cluster.broker.delete_records(0, {ONE: 5})
+
+
+async def delete_old_segments(cluster: Cluster) -> None:
+    cluster.broker.delete_old_segments()
+
+
 async def lead_in_a_new_epoch(cluster: Cluster) -> None:
     cluster.lead_by(ONE, 0)
 
@@ -162,21 +177,44 @@ async def host_no_longer(cluster: Cluster) -> None:
     cluster.delete(ONE)
 
 
-@pytest.mark.parametrize("change", [append, lead_in_a_new_epoch, lead_no_longer, host_no_longer])
-async def test_a_waiting_fetch_of_a_session_is_answered_when_one_of_its_partitions_changes(
-    cluster: Cluster, change: Callable[[Cluster], Coroutine[Any, Any, None]]
+@pytest.mark.parametrize(
+    ("change", "after"),
+    [
+        (append, 0),
+        (move_the_high_watermark, 30),
+        (delete_records, 30),
+        (delete_old_segments, 30),
+        (lead_in_a_new_epoch, 0),
+        (lead_no_longer, 0),
+        (host_no_longer, 0),
+    ],
+)
+async def test_a_waiting_fetch_tells_each_change_of_a_partition_that_was_set_aside(
+    cluster: Cluster,
+    virtual_time: VirtualTimeLoop,
+    change: Callable[[Cluster], Coroutine[Any, Any, None]],
+    after: float,
 ) -> None:
+    """The answer comes at once when there are records or an error, and else at the timeout."""
     cluster.create(0, 1)
-    wanted = dict.fromkeys([ONE, OTHER], PartitionFetch(0, current_leader_epoch=0))
+    cluster.broker.apply(image_of(cluster.states, A_BATCH_A_SEGMENT), [ONE])
+    for _ in range(2):
+        await append(cluster)
+    await cluster.follow(2, {ONE: 10})
+    wanted = {ONE: PartitionFetch(20, current_leader_epoch=0), OTHER: PartitionFetch(0)}
     session = cluster.sessions.open(1, wanted)
     assert session is not None
-    params = FetchParams(1, max_wait=30)
-    await cluster.sessions.fetch(FetchParams(1, max_wait=0), session)
-    fetch = await cluster.start(cluster.sessions.fetch(params, session))
+    # The first fetch moves the high watermark.
+    for news in ({ONE, OTHER}, {ONE}):
+        assert (await cluster.sessions.fetch(FetchParams(1, max_wait=0), session)).keys() == news
+    assert session.unread == {}
+    fetch = await cluster.start(cluster.sessions.fetch(FetchParams(1, max_wait=30), session))
     figures = cluster.broker.fetch_purgatory.statistics()
     assert (figures.pending, figures.keys) == (1, 1), "it watches its session, and not each partition"
+    began = virtual_time.time()
     await change(cluster)
-    assert (await soon(fetch)).keys() == {ONE}
+    assert (await fetch).keys() == {ONE}
+    assert virtual_time.time() - began == pytest.approx(after, abs=0.002)
 
 
 async def test_a_waiting_fetch_of_a_consumers_session_is_answered_when_the_high_watermark_moves(
