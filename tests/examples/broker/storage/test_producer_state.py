@@ -61,6 +61,14 @@ def test_after_the_largest_sequence_comes_0(log: PartitionLog) -> None:
     assert log.append_as_leader(batch(2)) == 14
 
 
+def test_a_truncation_drops_only_the_state_of_truncated_batches(log: PartitionLog) -> None:
+    for sequence in range(4):
+        log.append_as_leader(batch(sequence))
+    log.truncate_to(2)
+    assert refusal(log, batch(3)) is ErrorCode.out_of_order_sequence_number
+    assert [log.append_as_leader(batch(sequence)) for sequence in (1, 2)] == [1, 2]
+
+
 def test_a_producer_is_dropped_with_the_last_of_its_records(log: PartitionLog) -> None:
     log.append_as_leader(batch(0))
     log.append_as_leader(batch(0, producer=8))
