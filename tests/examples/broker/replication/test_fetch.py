@@ -31,22 +31,6 @@ async def commit(cluster: Cluster, topic_partition: TopicPartition, batches: int
     await cluster.replicate({topic_partition: cluster.partition(topic_partition).log.log_end_offset})
 
 
-async def test_a_consumer_reads_to_the_high_watermark_and_a_follower_to_the_end(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    await commit(cluster, events)
-    await cluster.produce(events, acks=LEADER_ACK)
-    assert offsets(await cluster.consume({events: 0})) == [[0]]
-    assert offsets(await cluster.follow(1, {events: 0})) == [[0, 10]]
-
-
-async def test_a_response_has_the_high_watermark_and_the_log_start_offset(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    await commit(cluster, events, 2)
-    cluster.partition(events).delete_records(10)
-    fetched = (await cluster.consume({events: 10}))[events]
-    assert (fetched.high_watermark, fetched.log_start_offset) == (20, 10)
-
-
 async def test_a_fetch_that_can_be_answered_never_parks(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     await commit(cluster, events)
@@ -77,15 +61,6 @@ async def test_a_followers_fetch_moves_the_high_watermark_before_it_waits_itself
     assert (await produce)[events].error is ErrorCode.none
     assert waiting(cluster) == 1
     last.cancel()
-
-
-async def test_a_fetch_completes_when_the_bytes_reach_the_minimum(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    fetch = await cluster.start(cluster.consume({events: 0}, min_bytes=2 * BATCH_BYTES))
-    await commit(cluster, events)
-    assert waiting(cluster) == 1
-    await commit(cluster, events)
-    assert offsets(await soon(fetch)) == [[0, 10]]
 
 
 async def test_each_partition_counts_up_to_its_own_limit(cluster: Cluster) -> None:

@@ -127,12 +127,3 @@ async def test_a_pending_produce_is_answered_when_its_partition_has_another_lead
     assert waiting(cluster) == 1
     await cluster.replicate({kept: 10})
     assert errors(await produce) == [ErrorCode.not_leader_or_follower, ErrorCode.none]
-
-
-async def test_a_produce_of_a_cancelled_caller_is_cancelled(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    produce = await cluster.start(cluster.produce(events))
-    produce.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await produce
-    assert waiting(cluster) == 0
