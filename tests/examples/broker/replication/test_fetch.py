@@ -1,5 +1,6 @@
 """Fetches through the replica manager: what may be read, and when a fetch waits."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -171,3 +172,15 @@ async def test_a_whole_response_is_bounded_except_for_its_first_batch(
         await commit(cluster, topic_partition)
     request: Mapping[TopicPartition, PartitionFetch] = {one: PartitionFetch(0), two: PartitionFetch(0)}
     assert offsets(await cluster.broker.fetch(FetchParams(max_bytes=max_bytes), request)) == expected
+
+
+async def test_many_fetches_that_wait_wake_nobody_and_are_answered_together(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    fetches = [await cluster.start(cluster.consume({events: 0}, max_wait=3_600)) for _ in range(200)]
+    figures = cluster.broker.fetch_purgatory.statistics
+    began = figures().wakeups
+    await asyncio.sleep(60)
+    assert figures().wakeups <= began + 1
+    await commit(cluster, events)
+    for fetch in fetches:
+        assert offsets(await soon(fetch)) == [[0]]
