@@ -69,16 +69,6 @@ async def test_a_reader_cannot_use_the_session_of_another_one(cluster: Cluster) 
     assert is_open(cluster, session)
 
 
-async def test_a_change_is_told_to_the_sessions_that_have_the_partition_now(cluster: Cluster) -> None:
-    sessions = cluster.sessions
-    session = opened(cluster, 2, ONE)
-    sessions.resume(2, session.session_id, 1, {OTHER: PartitionFetch(0)}, [ONE])
-    assert sessions.of(ONE) == []
-    assert sessions.of(OTHER) == [session]
-    sessions.resume(2, session.session_id, 2, {ONE: PartitionFetch(0)}, ())
-    assert sessions.of(ONE) == [session]
-
-
 def quiet(mark: int = 5, start: int = 0) -> PartitionFetched:
     return PartitionFetched(ErrorCode.none, mark, start)
 
@@ -109,14 +99,6 @@ def test_a_partition_that_had_records_is_read_after_the_others() -> None:
         assert list(session.unread) == [quiet_one, had_records]
         session.update(epoch_after(session.epoch), {had_records: PartitionFetch(1)}, [])
         assert list(session.unread) == [quiet_one, had_records]
-
-
-def test_a_partition_that_is_forgotten_and_added_again_is_sent_again() -> None:
-    session = FetchSession(7, 1, {ONE: PartitionFetch(0)}, now=0)
-    session.incremental_response({ONE: quiet()})
-    session.update(1, {}, [ONE])
-    session.update(2, {ONE: PartitionFetch(0)}, [])
-    assert session.incremental_response({ONE: quiet()}) == {ONE: quiet()}
 
 
 @pytest.mark.parametrize("epoch", [0, 2, -1, 7])

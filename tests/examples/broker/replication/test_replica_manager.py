@@ -7,12 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from examples.broker.errors import ApiError, ErrorCode
+from examples.broker.errors import ErrorCode
 from examples.broker.metadata import MetadataImage, PartitionState, TopicImage
 from examples.broker.replication.hosted_partitions import HostedPartitions
-from examples.broker.replication.replica_fetcher import LogOffsets
 from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.replication.requests import LEADER_ACK, FetchParams, PartitionFetch
+from examples.broker.replication.requests import FetchParams, PartitionFetch
 from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
 from examples.broker.waits.delete_records import PartitionDeleted
@@ -31,17 +30,6 @@ def hosted(disk: Disk, image: MetadataImage) -> HostedPartitions:
     partitions = HostedPartitions(0, disk=disk)
     partitions.apply(image, [EVENTS], now=0)
     return partitions
-
-
-async def test_a_leader_returns_its_log_offsets_in_its_own_epoch_only(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    await cluster.produce(events, acks=LEADER_ACK)
-    cluster.lead_by(events, 0)
-    assert await cluster.broker.offsets(events, 1) == LogOffsets(0, 10)
-    for current, code in ((0, ErrorCode.fenced_leader_epoch), (2, ErrorCode.unknown_leader_epoch)):
-        with pytest.raises(ApiError) as refused:
-            await cluster.broker.offsets(events, current)
-        assert refused.value.code is code
 
 
 MOVED = PartitionState((1, 2), (1, 2), leader=1, leader_epoch=1, partition_epoch=1)
