@@ -25,10 +25,6 @@ async def cluster(virtual_time: VirtualTimeLoop) -> AsyncIterator[Cluster]:
         yield Cluster(broker)
 
 
-def waiting(cluster: Cluster) -> int:
-    return cluster.broker.delete_records_purgatory.statistics().pending
-
-
 async def commit(cluster: Cluster, *topic_partitions: TopicPartition, batches: int = 2) -> None:
     for _ in range(batches):
         await cluster.produce(*topic_partitions, acks=LEADER_ACK)
@@ -53,9 +49,9 @@ async def test_a_deletion_waits_for_the_log_start_offset_of_every_live_follower(
     await commit(cluster, events)
     deletion = await cluster.start(cluster.broker.delete_records(30, {events: 15}))
     assert cluster.partition(events).log.log_start_offset == 15
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     await tell_log_start(cluster, 1, {events: 10})
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     await tell_log_start(cluster, 1, {events: 15})
     assert await deletion == {events: PartitionDeleted(ErrorCode.none, 15)}
 

@@ -21,10 +21,6 @@ def errors(response: Fetched) -> list[ErrorCode]:
     return [fetched.error for fetched in response.values()]
 
 
-def waiting(cluster: Cluster) -> int:
-    return cluster.broker.fetch_purgatory.statistics().pending
-
-
 async def commit(cluster: Cluster, topic_partition: TopicPartition, batches: int = 1) -> None:
     """Append a batch, and let both followers replicate it."""
     for _ in range(batches):
@@ -39,17 +35,17 @@ async def test_a_fetch_that_can_be_answered_never_parks(cluster: Cluster) -> Non
     await cluster.consume({events: 10}, max_wait=0)
     await cluster.consume({})
     assert cluster.broker.fetch_purgatory.statistics().completed == 0
-    assert waiting(cluster) == 0
+    assert cluster.pending == 0
 
 
 async def test_an_append_alone_completes_followers_and_not_consumers(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     follower = await cluster.start(cluster.follow(1, {events: 0}, max_wait=30))
     consumer = await cluster.start(cluster.consume({events: 0}))
-    assert waiting(cluster) == 2
+    assert cluster.pending == 2
     await cluster.produce(events, acks=LEADER_ACK)
     assert offsets(await soon(follower)) == [[0]]
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     await cluster.replicate({events: 10})
     assert offsets(await soon(consumer)) == [[0]]
 
@@ -60,7 +56,7 @@ async def test_a_followers_fetch_moves_the_high_watermark_before_it_waits_itself
     await cluster.follow(1, {events: 10})
     last = await cluster.start(cluster.follow(2, {events: 10}, max_wait=30))
     assert (await produce)[events].error is ErrorCode.none
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     last.cancel()
 
 
@@ -70,7 +66,7 @@ async def test_each_partition_counts_up_to_its_own_limit(cluster: Cluster) -> No
         cluster.consume({one: 0, two: 0}, min_bytes=2 * BATCH_BYTES, most=BATCH_BYTES)
     )
     await commit(cluster, one, 5)
-    assert waiting(cluster) == 1, "five batches of which one is wanted count as one"
+    assert cluster.pending == 1, "five batches of which one is wanted count as one"
     await commit(cluster, two)
     assert offsets(await soon(fetch)) == [[0], [0]]
 
@@ -93,7 +89,7 @@ async def test_a_fetch_counts_the_bytes_of_all_segments_and_reads_one(cluster: C
     fetch = await cluster.start(cluster.consume({events: 80}, min_bytes=4 * BATCH_BYTES))
     await commit(cluster, events, 2)
     assert cluster.partition(events).log.segment_count == 2
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     await commit(cluster, events)
     assert offsets(await soon(fetch)) == [[80, 90]]
 
@@ -102,7 +98,7 @@ async def test_a_fetch_completes_when_the_log_is_truncated_to_an_older_segment(c
     (events,) = cluster.create(0)
     await commit(cluster, events, 11)
     fetch = await cluster.start(cluster.follow(1, {events: 110}, max_wait=30))
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     cluster.partition(events).local.truncate_to(50)
     assert cluster.broker.fetch_purgatory.check_and_complete(events) == 1
     assert errors(await soon(fetch)) == [ErrorCode.offset_out_of_range]
@@ -112,7 +108,7 @@ async def test_a_fetch_past_the_high_watermark_waits_for_it(cluster: Cluster) ->
     (events,) = cluster.create(0)
     await cluster.produce(events, acks=LEADER_ACK)
     fetch = await cluster.start(cluster.consume({events: 5}))
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     await cluster.replicate({events: 10})
     assert offsets(await soon(fetch)) == [[0]]
 
@@ -131,7 +127,7 @@ async def test_a_pending_fetch_is_answered_when_its_leader_is_in_another_epoch(c
     in_epoch_0 = {events: PartitionFetch(0, current_leader_epoch=0)}
     fetch = await cluster.start(cluster.broker.fetch(FetchParams(max_wait=30), in_epoch_0))
     cluster.lead_by(events, 0)
-    assert waiting(cluster) == 0
+    assert cluster.pending == 0
     assert errors(await soon(fetch)) == [ErrorCode.fenced_leader_epoch]
 
 

@@ -21,7 +21,7 @@ from examples.broker.storage.leader_epochs import EpochEndOffset
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of, soon
+from tests.examples.broker.leader_broker import CONFIG, Cluster, image_of
 
 ONE, OTHER = TopicPartition("events", 0), TopicPartition("events", 1)
 RECORDS = (RecordBatch(1, b"x"),)
@@ -197,19 +197,6 @@ async def test_a_waiting_fetch_tells_each_change_of_a_partition_that_was_set_asi
     await change(cluster)
     assert (await fetch).keys() == {ONE}
     assert virtual_time.time() - began == pytest.approx(after, abs=0.002)
-
-
-async def test_a_waiting_fetch_of_a_consumers_session_is_answered_when_the_high_watermark_moves(
-    cluster: Cluster,
-) -> None:
-    cluster.create(0, 1)
-    session = cluster.sessions.open(CONSUMER, {ONE: PartitionFetch(0)})
-    assert session is not None
-    fetch = await cluster.start(cluster.sessions.fetch(FetchParams(max_wait=30), session))
-    await append(cluster)
-    assert cluster.broker.fetch_purgatory.statistics().pending == 1
-    await cluster.replicate({ONE: 10})
-    assert [batch.base_offset for batch in (await soon(fetch))[ONE].batches] == [0]
 
 
 async def test_the_fetches_of_a_session_count_for_the_partitions_that_they_do_not_read(
