@@ -114,7 +114,7 @@ def count_axis(title: str, ticks: Sequence[float] = ()) -> alt.Axis:
 
 def share_axis(title: str, ticks: Sequence[float] = ()) -> alt.Axis:
     """An axis for shares of one, in percent."""
-    return _axis(title, "format(datum.value, '~%')", ticks)
+    return _axis(title, "format(100 * datum.value, '~r') + ' %'", ticks)
 
 
 def scale_from_zero(values: Iterable[float]) -> alt.Scale:

@@ -11,6 +11,7 @@ from purgatory.pipeline.report.chart import (
     log_ticks,
     scale_from_zero,
     selection_note,
+    share_axis,
 )
 
 
@@ -43,3 +44,7 @@ def test_a_note_says_which_series_are_shown() -> None:
 def test_an_axis_of_counts_writes_a_half_without_a_prefix() -> None:
     label = count_axis("pending").to_dict()["labelExpr"]
     assert label == "format(datum.value, datum.value < 1 ? '~r' : '~s')"
+
+
+def test_an_axis_of_shares_writes_them_as_all_displays_do() -> None:
+    assert share_axis("expired").to_dict()["labelExpr"] == "format(100 * datum.value, '~r') + ' %'"
