@@ -86,27 +86,20 @@ async def printed(cluster: Cluster, line: str) -> str:
     return terminal.file.getvalue()
 
 
-async def test_a_killed_broker_leads_nothing_after_its_session_timeout(
+async def test_a_killed_broker_leads_until_its_session_ends_and_returns_with_its_port_and_logs(
     virtual_time: VirtualTimeLoop,
 ) -> None:
-    async with running() as cluster:
-        killed = state(cluster).leader
-        await cluster.kill(killed)
-        assert killed not in cluster.nodes
-        # No more heartbeats come, so this deadline is final.
-        (session,) = cluster.controller.session_purgatory.operations(killed)
-        await until_leader_is_other_than(cluster, killed)
-        assert session.expired
-        assert session.deadline == virtual_time.time()
-
-
-async def test_a_restarted_broker_has_its_port_and_logs_and_rejoins_the_in_sync_replicas() -> None:
     async with running() as cluster:
         broker_id = state(cluster).leader
         port = cluster.nodes[broker_id].port
         log = cluster.nodes[broker_id].replicas.partitions.leader(EVENTS).log
         await cluster.kill(broker_id)
+        assert broker_id not in cluster.nodes
+        # No more heartbeats come, so this deadline is final.
+        (session,) = cluster.controller.session_purgatory.operations(broker_id)
         await until_leader_is_other_than(cluster, broker_id)
+        assert session.expired
+        assert session.deadline == virtual_time.time()
         await cluster.start(broker_id)
         assert cluster.nodes[broker_id].port == port
         restored = cluster.nodes[broker_id].replicas.partitions.get(EVENTS)

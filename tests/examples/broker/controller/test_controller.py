@@ -89,6 +89,12 @@ def test_a_restarted_broker_that_is_alone_in_sync_leads_in_a_new_epoch(controlle
     assert (state(controller).leader, state(controller).leader_epoch) == (0, 2)
 
 
+def test_a_change_leaves_other_topics_the_same_objects(events: Controller) -> None:
+    before = events.image.topics["events"]
+    events.fence(3)
+    assert events.image.topics["events"] is before
+
+
 def test_the_preferred_leader_leads_again_once_it_is_back_in_sync(events: Controller) -> None:
     assert events.elect_leaders(PREFERRED, None) == {}
     events.fence(0)

@@ -103,11 +103,6 @@ async def test_api_versions_of_an_unknown_version_is_answered_and_may_be_asked_a
         ),
         pytest.param(with_size(heartbeat()[4:-3]), "Heartbeat v4 cannot be decoded", id="cut short"),
         pytest.param(
-            with_size(b"\x00\x03\x00\x0d" + bytes(4) + b"\xff\xff\x00\xff\xff\xff\xff\x0f"),
-            "an array of 4294967294 elements",
-            id="an array of 4 billion",
-        ),
-        pytest.param(
             with_size(b"\x00\x03\x00\x00" + bytes(4) + b"\xff\xff" + bytes(4)),
             "Metadata is not served by this broker",
             id="an API without a route",

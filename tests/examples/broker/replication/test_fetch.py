@@ -122,32 +122,26 @@ async def test_a_fetch_out_of_range_is_answered_at_once(cluster: Cluster, offset
     assert (response[events].high_watermark, response[events].batches) == (-1, ())
 
 
-async def test_a_pending_fetch_is_answered_when_its_leader_is_in_another_epoch(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    in_epoch_0 = {events: PartitionFetch(0, current_leader_epoch=0)}
-    fetch = await cluster.start(cluster.broker.fetch(FetchParams(max_wait=30), in_epoch_0))
-    cluster.lead_by(events, 0)
-    assert cluster.pending == 0
-    assert errors(await soon(fetch)) == [ErrorCode.fenced_leader_epoch]
-
-
 @pytest.mark.parametrize(
-    ("change", "error"),
+    ("change", "epoch", "error"),
     [
-        (lambda cluster, entry: cluster.lead_by(entry, 1), ErrorCode.not_leader_or_follower),
-        (lambda cluster, entry: cluster.delete(entry), ErrorCode.not_leader_or_follower),
+        (lambda cluster, entry: cluster.lead_by(entry, 0), 0, ErrorCode.fenced_leader_epoch),
+        (lambda cluster, entry: cluster.lead_by(entry, 1), -1, ErrorCode.not_leader_or_follower),
+        (lambda cluster, entry: cluster.delete(entry), -1, ErrorCode.not_leader_or_follower),
         (
             lambda cluster, entry: cluster.broker.apply(MetadataImage(), [entry]),
+            -1,
             ErrorCode.unknown_topic_or_partition,
         ),
     ],
-    ids=["another leader", "moved away", "deleted"],
+    ids=["another epoch", "another leader", "moved away", "deleted"],
 )
-async def test_a_pending_fetch_is_answered_when_this_broker_no_longer_leads(
-    cluster: Cluster, change: Callable[[Cluster, TopicPartition], None], error: ErrorCode
+async def test_a_pending_fetch_is_answered_when_this_broker_no_longer_leads_in_its_epoch(
+    cluster: Cluster, change: Callable[[Cluster, TopicPartition], None], epoch: int, error: ErrorCode
 ) -> None:
     events, fine = cluster.create(0, 1)
-    fetch = await cluster.start(cluster.consume({events: 0, fine: 0}))
+    wanted = {events: PartitionFetch(0, current_leader_epoch=epoch), fine: PartitionFetch(0)}
+    fetch = await cluster.start(cluster.broker.fetch(FetchParams(max_wait=30), wanted))
     change(cluster, events)
     assert errors(await soon(fetch)) == [error, ErrorCode.none]
 

@@ -7,11 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from examples.broker.errors import ErrorCode
+from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import MetadataImage, PartitionState, TopicImage
 from examples.broker.replication.hosted_partitions import HostedPartitions
+from examples.broker.replication.replica_fetcher import LogOffsets
 from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.replication.requests import FetchParams, PartitionFetch
+from examples.broker.replication.requests import LEADER_ACK, FetchParams, PartitionFetch
 from examples.broker.storage.replica import Disk
 from examples.broker.topic_partition import TopicPartition
 from examples.broker.waits.delete_records import PartitionDeleted
@@ -30,6 +31,16 @@ def hosted(disk: Disk, image: MetadataImage) -> HostedPartitions:
     partitions = HostedPartitions(0, disk=disk)
     partitions.apply(image, [EVENTS], now=0)
     return partitions
+
+
+async def test_a_leader_returns_its_log_offsets_in_its_own_epoch_only(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    await cluster.produce(events, acks=LEADER_ACK)
+    cluster.lead_by(events, 0)
+    assert await cluster.broker.offsets(events, 1) == LogOffsets(0, 10)
+    for current in (0, 2):
+        with pytest.raises(ApiError, match="LEADER_EPOCH"):
+            await cluster.broker.offsets(events, current)
 
 
 MOVED = PartitionState((1, 2), (1, 2), leader=1, leader_epoch=1, partition_epoch=1)
