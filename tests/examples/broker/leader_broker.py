@@ -54,6 +54,11 @@ class Cluster:
     def partition(self, topic_partition: TopicPartition) -> Partition:
         return self.broker.partitions.leader(topic_partition)
 
+    @property
+    def pending(self) -> int:
+        """The number of requests that wait at the broker."""
+        return sum(figures.pending for figures in self.broker.statistics().values())
+
     def create(self, *partitions: int, replicas: int = 3) -> tuple[TopicPartition, ...]:
         """Create the partitions 0, 1, ... in that order, led by broker 0."""
         assert partitions == tuple(range(len(partitions)))
@@ -94,23 +99,18 @@ class Cluster:
         max_wait: float = 30,
         most: int = 10_000,
     ) -> Fetched:
-        params = FetchParams(min_bytes=min_bytes, max_wait=max_wait)
-        return await self.broker.fetch(
-            params, {entry: PartitionFetch(at, most) for entry, at in offsets.items()}
-        )
+        return await self._fetch(FetchParams(min_bytes=min_bytes, max_wait=max_wait), offsets, most)
 
     async def follow(
-        self,
-        replica_id: int,
-        offsets: Mapping[TopicPartition, int],
-        *,
-        max_wait: float = 0,
-        most: int = 10_000,
+        self, replica_id: int, offsets: Mapping[TopicPartition, int], *, max_wait: float = 0
     ) -> Fetched:
-        params = FetchParams(replica_id=replica_id, max_wait=max_wait)
-        return await self.broker.fetch(
-            params, {entry: PartitionFetch(at, most) for entry, at in offsets.items()}
-        )
+        return await self._fetch(FetchParams(replica_id, max_wait=max_wait), offsets)
+
+    async def _fetch(
+        self, params: FetchParams, offsets: Mapping[TopicPartition, int], most: int = 10_000
+    ) -> Fetched:
+        wanted = {entry: PartitionFetch(at, most) for entry, at in offsets.items()}
+        return await self.broker.fetch(params, wanted)
 
     async def replicate(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Let both followers fetch from these offsets, which acknowledges the records below."""

@@ -86,35 +86,20 @@ async def printed(cluster: Cluster, line: str) -> str:
     return terminal.file.getvalue()
 
 
-async def test_a_killed_broker_leads_nothing_after_its_session_timeout(
+async def test_a_killed_broker_leads_until_its_session_ends_and_returns_with_its_port_and_logs(
     virtual_time: VirtualTimeLoop,
 ) -> None:
-    async with running() as cluster:
-        killed = state(cluster).leader
-        await cluster.kill(killed)
-        assert killed not in cluster.nodes
-        # No more heartbeats come, so this deadline is final.
-        (session,) = cluster.controller.session_purgatory.operations(killed)
-        await until_leader_is_other_than(cluster, killed)
-        assert session.expired
-        assert session.deadline == virtual_time.time()
-
-
-async def test_a_stopped_broker_hands_over_its_leaderships_first() -> None:
-    async with running() as cluster:
-        stopped = state(cluster).leader
-        await cluster.stop(stopped)
-        assert state(cluster).leader not in (stopped, NO_LEADER)
-        assert stopped not in cluster.nodes
-
-
-async def test_a_restarted_broker_has_its_port_and_logs_and_rejoins_the_in_sync_replicas() -> None:
     async with running() as cluster:
         broker_id = state(cluster).leader
         port = cluster.nodes[broker_id].port
         log = cluster.nodes[broker_id].replicas.partitions.leader(EVENTS).log
         await cluster.kill(broker_id)
+        assert broker_id not in cluster.nodes
+        # No more heartbeats come, so this deadline is final.
+        (session,) = cluster.controller.session_purgatory.operations(broker_id)
         await until_leader_is_other_than(cluster, broker_id)
+        assert session.expired
+        assert session.deadline == virtual_time.time()
         await cluster.start(broker_id)
         assert cluster.nodes[broker_id].port == port
         restored = cluster.nodes[broker_id].replicas.partitions.get(EVENTS)
@@ -205,10 +190,12 @@ async def test_typed_commands_inject_and_end_faults() -> None:
         assert sorted(cluster.nodes) == [1, 2, 3]
 
 
-async def test_an_election_gives_every_partition_its_preferred_leader() -> None:
+async def test_a_stopped_broker_hands_over_until_an_election_gives_it_its_partitions_again() -> None:
     async with running() as cluster:
         preferred = state(cluster).leader
         await cluster.stop(preferred)
+        assert preferred not in cluster.nodes
+        assert state(cluster).leader not in (preferred, NO_LEADER), "it hands over its leaderships first"
         await cluster.start(preferred)
         await until_in_sync(cluster, preferred)
         assert await printed(cluster, "elect") == "partitions that have their preferred leader again: 1\n"

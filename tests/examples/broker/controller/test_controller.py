@@ -5,7 +5,7 @@ The model checks what holds after any events. These are the cases that it does n
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -19,7 +19,7 @@ from examples.broker.controller.settings import ClusterDefaults
 from examples.broker.errors import ApiError, ErrorCode
 from examples.broker.metadata import NO_LEADER, MetadataImage, PartitionState
 from examples.broker.topic_partition import TopicPartition
-from purgatory.testing import ManualClock, VirtualTimeLoop
+from purgatory.testing import VirtualTimeLoop
 from tests.examples.broker.controller.controlled_cluster import registration
 
 ZERO, ONE = TopicPartition("events", 0), TopicPartition("events", 1)
@@ -48,16 +48,6 @@ def rejoin(controller: Controller, broker_id: int) -> None:
     controller.alter_partition(now.leader, ZERO, replace(now, in_sync=(*now.in_sync, broker_id)))
 
 
-def test_a_session_ends_at_its_timeout_and_not_before(controller: Controller, clock: ManualClock) -> None:
-    controller.register(registration(0))
-    clock.advance(5)
-    controller.heartbeat(0)
-    clock.advance(8.999)
-    assert not controller.image.brokers[0].fenced
-    clock.advance(0.001)
-    assert controller.image.brokers[0].fenced
-
-
 def test_what_changes_nothing_publishes_no_image(three: Controller) -> None:
     three.fence(0)
     before = three.image
@@ -79,19 +69,17 @@ def test_a_broker_may_come_back_at_another_address(controller: Controller) -> No
     assert controller.image.brokers[0] == moved
 
 
-def test_the_next_in_sync_replica_leads_in_place_of_a_fenced_one(events: Controller) -> None:
-    events.fence(0)
+@pytest.mark.parametrize("lose", [Controller.fence, lambda events, _: events.register(registration(0))])
+def test_the_next_in_sync_replica_leads_in_place_of_a_broker_that_is_fenced_or_restarts(
+    events: Controller, lose: Callable[[Controller, int], None]
+) -> None:
+    lose(events, 0)
     assert state(events) == PartitionState((0, 1, 2), (1, 2), 1, leader_epoch=1, partition_epoch=2)
 
 
 def test_a_fenced_follower_leaves_the_in_sync_replicas_without_a_new_leader_epoch(events: Controller) -> None:
     events.fence(1)
     assert state(events) == PartitionState((0, 1, 2), (0, 2), 0, leader_epoch=0, partition_epoch=1)
-
-
-def test_a_broker_that_restarts_within_its_session_loses_its_leaderships(events: Controller) -> None:
-    events.register(registration(0))
-    assert (state(events).leader, state(events).in_sync) == (1, (1, 2))
 
 
 def test_a_restarted_broker_that_is_alone_in_sync_leads_in_a_new_epoch(controller: Controller) -> None:
@@ -105,10 +93,6 @@ def test_a_change_leaves_other_topics_the_same_objects(events: Controller) -> No
     before = events.image.topics["events"]
     events.fence(3)
     assert events.image.topics["events"] is before
-
-
-def test_producer_ids_are_unique(controller: Controller) -> None:
-    assert len({controller.next_producer_id() for _ in range(100)}) == 100
 
 
 def test_the_preferred_leader_leads_again_once_it_is_back_in_sync(events: Controller) -> None:
@@ -201,13 +185,6 @@ async def test_changes_in_one_loop_iteration_arrive_as_one_image(virtual_time: V
         image = await waiting
         assert image is controller.image
         assert (list(image.brokers), list(image.topics)) == ([0, 1, 2], ["events"])
-
-
-async def test_a_broker_fenced_by_its_timeout_publishes_an_image(virtual_time: VirtualTimeLoop) -> None:
-    async with Controller.running(ClusterDefaults(broker_session_timeout=9)) as controller:
-        controller.register(registration(0))
-        assert (await controller.image_after(controller.image.version)).brokers[0].fenced
-        assert virtual_time.time() == pytest.approx(9, abs=0.001)
 
 
 async def test_closing_withdraws_the_sessions_and_fences_nobody(virtual_time: VirtualTimeLoop) -> None:

@@ -74,15 +74,6 @@ async def test_a_partition_tells_its_replicas_and_has_an_error_while_nobody_lead
     assert (lost["eligible_leader_replicas"], lost["last_known_elr"]) == ([], [])
 
 
-async def test_all_topics_are_listed_when_none_is_named(brokers: ControlledCluster) -> None:
-    await brokers.admins[0].create([NewTopic("a"), NewTopic(OFFSETS_TOPIC)], 5)
-    answer = await ask(brokers.admins[0], apis.METADATA, topics=None)
-    assert {topic["name"]: topic["is_internal"] for topic in answer["topics"]} == {
-        "a": False,
-        OFFSETS_TOPIC: True,
-    }
-
-
 async def test_a_topic_can_be_asked_for_by_its_id(brokers: ControlledCluster) -> None:
     await brokers.admins[0].create([NewTopic("a"), NewTopic("b")], 5)
     topic_id = brokers.controller.image.topics["b"].topic_id
@@ -150,8 +141,13 @@ async def page(
     return found, following and (following["topic_name"], following["partition_index"])
 
 
-async def test_all_topics_are_described_in_order_when_none_is_named(brokers: ControlledCluster) -> None:
+async def test_all_topics_are_listed_and_described_in_order_when_none_is_named(
+    brokers: ControlledCluster,
+) -> None:
     await brokers.admins[0].create([NewTopic("b"), NewTopic("a", 2), NewTopic(OFFSETS_TOPIC)], 5)
+    every = await ask(brokers.admins[0], apis.METADATA, topics=None)
+    internal = {topic["name"]: topic["is_internal"] for topic in every["topics"]}
+    assert internal == {"a": False, "b": False, OFFSETS_TOPIC: True}
     assert await page(brokers) == ({OFFSETS_TOPIC: [0], "a": [0, 1], "b": [0]}, None)
     topics = [{"name": name} for name in ("missing", "a", "a", "a b")]
     answer = await ask(

@@ -150,6 +150,7 @@ async def test_offsets_are_found_by_time_and_at_both_ends(cluster: Cluster) -> N
         assert await offset(cluster, timestamp) == ("none", *found)
     cluster.partition(events()).log.increment_log_start_offset(1)
     assert await offset(cluster, 0) == ("none", 1, 3_000, 0), "a deleted record is not found"
+    assert await offset(cluster, EARLIEST) == ("none", 1, -1, 0)
 
 
 @pytest.mark.parametrize(("timestamp", "known_from"), [(-3, 7), (-4, 8), (-5, 9), (-6, 10)])
@@ -165,8 +166,9 @@ async def test_a_special_time_is_served_from_its_version_on(
 async def test_followers_get_the_log_end_offset_and_consumers_the_high_watermark(cluster: Cluster) -> None:
     cluster.create(0)
     await append(cluster, 1_000)
-    assert (await offset(cluster, LATEST))[1] == 0
-    assert (await offset(cluster, LATEST, replica_id=1))[1] == 1
+    for timestamp, consumers, followers in ((LATEST, 0, 1), (1_000, -1, 0)):
+        assert (await offset(cluster, timestamp))[1] == consumers
+        assert (await offset(cluster, timestamp, replica_id=1))[1] == followers
 
 
 async def test_an_unavailable_offset_is_an_error_that_the_client_knows(cluster: Cluster) -> None:
@@ -181,6 +183,22 @@ async def test_an_unavailable_offset_is_an_error_that_the_client_knows(cluster: 
         "leader_not_available": await offset(cluster, LATEST, version=4),
     }.items():
         assert answer == (error, -1, -1, -1)
+
+
+async def test_a_new_leader_has_no_late_offset_until_its_high_watermark_reaches_its_epoch(
+    cluster: Cluster,
+) -> None:
+    (topic_partition,) = cluster.create(0)
+    await append(cluster, 1_000)
+    cluster.lead_by(topic_partition, 0)
+    for timestamp in (LATEST, 1_000, 2_000):
+        assert (await offset(cluster, timestamp))[0] == "offset_not_available"
+    assert await offset(cluster, EARLIEST) == ("none", 0, -1, 0)
+    assert await offset(cluster, 1_000, replica_id=1) == ("none", 0, 1_000, 0)
+    assert await offset(cluster, LATEST, replica_id=1) == ("none", 1, -1, 1)
+    await cluster.replicate({topic_partition: 1})
+    assert await offset(cluster, LATEST) == ("none", 1, -1, 1)
+    assert await offset(cluster, 2_000) == ("none", -1, -1, -1)
 
 
 async def test_the_end_of_an_epoch_is_where_the_next_leader_began(cluster: Cluster) -> None:

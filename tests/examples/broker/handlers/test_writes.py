@@ -136,6 +136,7 @@ async def test_deleted_records_are_gone_and_each_partition_has_its_low_watermark
     cluster.create(0, replicas=1)
     await produced(cluster, produce((0, wire_batch(b"one", b"two", b"three"))))
     assert await delete(cluster, {0: 2, 5: 0}) == [(0, 2, "none"), (5, -1, "unknown_topic_or_partition")]
+    assert await delete(cluster, {0: 1}) == [(0, 2, "none")]
     assert await delete(cluster, {0: -1}) == [(0, 3, "none")]
     assert await delete(cluster, {0: 4}) == [(0, -1, "offset_out_of_range")]
 

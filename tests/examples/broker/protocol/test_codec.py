@@ -11,7 +11,6 @@ from kio.schema.fetch.v4 import FetchRequest as FetchRequestV4
 
 from examples.broker.errors import ProtocolError
 from examples.broker.protocol.apis import (
-    API_VERSIONS,
     APIS,
     FETCH,
     FIND_COORDINATOR,
@@ -112,12 +111,6 @@ def test_a_request_without_a_client_id_is_decoded() -> None:
 def test_the_error_names_a_version_that_is_not_served(version: int) -> None:
     with pytest.raises(ProtocolError, match=f"v{version} of <Api Fetch 4-12>"):
         decode_request(b"\x00\x01" + version.to_bytes(2, "big", signed=True) + bytes(4), "here")
-
-
-@pytest.mark.parametrize("version", [-1, 5, 99])
-def test_api_versions_of_an_unknown_version_is_not_decoded_and_answered_as_version_0(version: int) -> None:
-    frame = b"\x00\x12" + version.to_bytes(2, "big", signed=True) + b"\x00\x00\x00\x09" + b"whatever"
-    assert decode_request(frame, "here") == (RequestContext(API_VERSIONS, 0, 9, None, "here"), None)
 
 
 @each_version

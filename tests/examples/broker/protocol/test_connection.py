@@ -72,9 +72,11 @@ async def test_a_handler_that_returns_none_sends_no_response() -> None:
         assert await client.correlation_id() == 2
 
 
-async def test_api_versions_of_an_unknown_version_is_answered_and_may_be_asked_again() -> None:
+@pytest.mark.parametrize("version", [-1, 5, 99])
+async def test_api_versions_of_an_unknown_version_is_answered_and_may_be_asked_again(version: int) -> None:
+    unknown = b"\x00\x12" + version.to_bytes(2, "big", signed=True)
     async with serving(answer_at_once) as port, port.client() as client:
-        await client.send(with_size(b"\x00\x12\x00\x63\x00\x00\x00\x05" + b"from the future"))
+        await client.send(with_size(unknown + b"\x00\x00\x00\x05" + b"from the future"))
         correlation_id, response = read_response(API_VERSIONS, 0, with_size(await client.frame()))
         assert (correlation_id, response.error_code) == (5, ErrorCode.unsupported_version)
         served = [(api.api_key, api.min_version, api.max_version) for api in response.api_keys]
@@ -100,11 +102,6 @@ async def test_api_versions_of_an_unknown_version_is_answered_and_may_be_asked_a
             with_size(b"\x00\x00\x00\x03" + b"?" * 40), "Produce v3 cannot be decoded", id="no request"
         ),
         pytest.param(with_size(heartbeat()[4:-3]), "Heartbeat v4 cannot be decoded", id="cut short"),
-        pytest.param(
-            with_size(b"\x00\x03\x00\x0d" + bytes(4) + b"\xff\xff\x00\xff\xff\xff\xff\x0f"),
-            "an array of 4294967294 elements",
-            id="an array of 4 billion",
-        ),
         pytest.param(
             with_size(b"\x00\x03\x00\x00" + bytes(4) + b"\xff\xff" + bytes(4)),
             "Metadata is not served by this broker",

@@ -1,17 +1,20 @@
-"""Three brokers that tests run by hand, and a controller that elects their leaders."""
+"""Three brokers that tests run by hand, and their controller."""
 
 from functools import partial
 
-from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
+from examples.broker.controller.controller import Controller
+from examples.broker.controller.new_topic import NewTopic
+from examples.broker.controller.settings import ClusterDefaults
+from examples.broker.metadata import PartitionState, TopicConfig
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.partition import Partition
 from examples.broker.replication.replica_manager import ReplicaManager
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.storage.replica import Disk
-from examples.broker.topic_partition import TopicPartition
 from purgatory import Purgatory
-from tests.examples.broker.leader_broker import events, image_of
+from purgatory.testing import ManualClock
+from tests.examples.broker.controller.controlled_cluster import registration
+from tests.examples.broker.leader_broker import events
 
 BROKERS = (0, 1, 2)
 MAX_LAG = 10
@@ -23,7 +26,7 @@ CONFIG = TopicConfig(min_insync_replicas=1, segment_bytes=50)
 class Broker:
     """A replica manager and its disk. After a kill it restarts with that disk alone."""
 
-    def __init__(self, broker_id: int, controller: "Controller") -> None:
+    def __init__(self, broker_id: int, controller: Controller) -> None:
         self.broker_id = broker_id
         self.controller = controller
         self.disk = Disk()
@@ -50,7 +53,7 @@ class Broker:
             await purgatory.aclose(cancel_pending=True)
 
     def learn(self) -> None:
-        self.replicas.apply(image_of([self.controller.state], CONFIG), [EVENTS])
+        self.replicas.apply(self.controller.image, [EVENTS])
 
     @property
     def partition(self) -> Partition:
@@ -62,43 +65,22 @@ class Broker:
         return list(self.partition.log.batches())
 
 
-class Controller:
-    """Elects from the in-sync replicas, and changes them for the current leader alone."""
+class ElectingController(Controller):
+    """The controller of three brokers, whose sessions never end. It lets any in-sync replica lead."""
 
     def __init__(self) -> None:
-        self.state = PartitionState(BROKERS, BROKERS, leader=0)
-        self.fenced: set[int] = set()
+        sessions, images = map(ManualClock().purgatory, ("broker session", "image"))
+        super().__init__(ClusterDefaults(), sessions=sessions, images=images)
+        for broker_id in BROKERS:
+            self.register(registration(broker_id))
+        self.create(NewTopic(EVENTS.topic, assignment=(BROKERS,), config=CONFIG))
 
-    def alter_partition(
-        self, broker_id: int, topic_partition: TopicPartition, wanted: PartitionState
-    ) -> PartitionState:
-        state = self.state
-        if state.leader != broker_id or wanted.leader_epoch != state.leader_epoch:
-            raise ApiError(ErrorCode.fenced_leader_epoch, f"{broker_id} does not lead in {state}")
-        if wanted.partition_epoch != state.partition_epoch:
-            raise ApiError(ErrorCode.invalid_update_version, f"{wanted} is not about {state}")
-        if self.fenced.intersection(wanted.in_sync):
-            raise ApiError(ErrorCode.ineligible_replica, f"{self.fenced} are fenced")
-        self.state = state.with_in_sync(wanted.in_sync)
-        return self.state
-
-    def fence(self, broker_id: int) -> None:
-        self.fenced.add(broker_id)
-        left = tuple(replica for replica in self.state.in_sync if replica != broker_id)
-        if left and len(left) < len(self.state.in_sync):
-            self.state = self.state.with_in_sync(left)
-        if self.state.leader == broker_id:
-            self.elect_any()
-
-    def unfence(self, broker_id: int) -> None:
-        self.fenced.discard(broker_id)
-        if self.state.leader == NO_LEADER:
-            self.elect_any()
-
-    def elect_any(self) -> None:
-        eligible = [replica for replica in self.state.in_sync if replica not in self.fenced]
-        self.state = self.state.led_by(eligible[0] if eligible else NO_LEADER)
+    @property
+    def state(self) -> PartitionState:
+        state = self.image.partition(EVENTS)
+        assert state is not None
+        return state
 
     def elect(self, broker_id: int) -> None:
-        if broker_id in self.state.in_sync and broker_id not in self.fenced:
-            self.state = self.state.led_by(broker_id)
+        if broker_id in self.state.in_sync and broker_id in self.image.live_brokers:
+            self._put_partitions({EVENTS: self.state.led_by(broker_id)})

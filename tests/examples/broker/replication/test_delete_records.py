@@ -7,7 +7,7 @@ import pytest
 from examples.broker.errors import ErrorCode
 from examples.broker.replication.hosted_partitions import HostedPartitions
 from examples.broker.replication.replica_manager import ReplicaManager
-from examples.broker.replication.requests import HIGH_WATERMARK, LEADER_ACK, FetchParams, PartitionFetch
+from examples.broker.replication.requests import LEADER_ACK, FetchParams, PartitionFetch
 from examples.broker.topic_partition import TopicPartition
 from examples.broker.waits.delete_records import PartitionDeleted
 from purgatory.testing import VirtualTimeLoop
@@ -23,10 +23,6 @@ async def cluster(virtual_time: VirtualTimeLoop) -> AsyncIterator[Cluster]:
         HostedPartitions(0, is_alive=lambda broker_id: broker_id not in DEAD)
     ) as broker:
         yield Cluster(broker)
-
-
-def waiting(cluster: Cluster) -> int:
-    return cluster.broker.delete_records_purgatory.statistics().pending
 
 
 async def commit(cluster: Cluster, *topic_partitions: TopicPartition, batches: int = 2) -> None:
@@ -53,23 +49,11 @@ async def test_a_deletion_waits_for_the_log_start_offset_of_every_live_follower(
     await commit(cluster, events)
     deletion = await cluster.start(cluster.broker.delete_records(30, {events: 15}))
     assert cluster.partition(events).log.log_start_offset == 15
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     await tell_log_start(cluster, 1, {events: 10})
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     await tell_log_start(cluster, 1, {events: 15})
     assert await deletion == {events: PartitionDeleted(ErrorCode.none, 15)}
-
-
-@pytest.mark.parametrize(("offset", "low_watermark"), [(5, 5), (2, 3), (HIGH_WATERMARK, 10)])
-async def test_a_deletion_of_records_deleted_everywhere_is_answered_at_once(
-    cluster: Cluster, offset: int, low_watermark: int
-) -> None:
-    (events,) = cluster.create(0, replicas=1)
-    await cluster.produce(events)
-    cluster.partition(events).delete_records(3)
-    assert await cluster.broker.delete_records(30, {events: offset}) == {
-        events: PartitionDeleted(ErrorCode.none, low_watermark)
-    }
 
 
 @pytest.mark.parametrize("offset", [-2, 11])

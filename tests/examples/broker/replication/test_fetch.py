@@ -1,5 +1,6 @@
 """Fetches through the replica manager: what may be read, and when a fetch waits."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -20,31 +21,11 @@ def errors(response: Fetched) -> list[ErrorCode]:
     return [fetched.error for fetched in response.values()]
 
 
-def waiting(cluster: Cluster) -> int:
-    return cluster.broker.fetch_purgatory.statistics().pending
-
-
 async def commit(cluster: Cluster, topic_partition: TopicPartition, batches: int = 1) -> None:
     """Append a batch, and let both followers replicate it."""
     for _ in range(batches):
         await cluster.produce(topic_partition, acks=LEADER_ACK)
     await cluster.replicate({topic_partition: cluster.partition(topic_partition).log.log_end_offset})
-
-
-async def test_a_consumer_reads_to_the_high_watermark_and_a_follower_to_the_end(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    await commit(cluster, events)
-    await cluster.produce(events, acks=LEADER_ACK)
-    assert offsets(await cluster.consume({events: 0})) == [[0]]
-    assert offsets(await cluster.follow(1, {events: 0})) == [[0, 10]]
-
-
-async def test_a_response_has_the_high_watermark_and_the_log_start_offset(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    await commit(cluster, events, 2)
-    cluster.partition(events).delete_records(10)
-    fetched = (await cluster.consume({events: 10}))[events]
-    assert (fetched.high_watermark, fetched.log_start_offset) == (20, 10)
 
 
 async def test_a_fetch_that_can_be_answered_never_parks(cluster: Cluster) -> None:
@@ -54,17 +35,17 @@ async def test_a_fetch_that_can_be_answered_never_parks(cluster: Cluster) -> Non
     await cluster.consume({events: 10}, max_wait=0)
     await cluster.consume({})
     assert cluster.broker.fetch_purgatory.statistics().completed == 0
-    assert waiting(cluster) == 0
+    assert cluster.pending == 0
 
 
 async def test_an_append_alone_completes_followers_and_not_consumers(cluster: Cluster) -> None:
     (events,) = cluster.create(0)
     follower = await cluster.start(cluster.follow(1, {events: 0}, max_wait=30))
     consumer = await cluster.start(cluster.consume({events: 0}))
-    assert waiting(cluster) == 2
+    assert cluster.pending == 2
     await cluster.produce(events, acks=LEADER_ACK)
     assert offsets(await soon(follower)) == [[0]]
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     await cluster.replicate({events: 10})
     assert offsets(await soon(consumer)) == [[0]]
 
@@ -75,17 +56,8 @@ async def test_a_followers_fetch_moves_the_high_watermark_before_it_waits_itself
     await cluster.follow(1, {events: 10})
     last = await cluster.start(cluster.follow(2, {events: 10}, max_wait=30))
     assert (await produce)[events].error is ErrorCode.none
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     last.cancel()
-
-
-async def test_a_fetch_completes_when_the_bytes_reach_the_minimum(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    fetch = await cluster.start(cluster.consume({events: 0}, min_bytes=2 * BATCH_BYTES))
-    await commit(cluster, events)
-    assert waiting(cluster) == 1
-    await commit(cluster, events)
-    assert offsets(await soon(fetch)) == [[0, 10]]
 
 
 async def test_each_partition_counts_up_to_its_own_limit(cluster: Cluster) -> None:
@@ -94,7 +66,7 @@ async def test_each_partition_counts_up_to_its_own_limit(cluster: Cluster) -> No
         cluster.consume({one: 0, two: 0}, min_bytes=2 * BATCH_BYTES, most=BATCH_BYTES)
     )
     await commit(cluster, one, 5)
-    assert waiting(cluster) == 1, "five batches of which one is wanted count as one"
+    assert cluster.pending == 1, "five batches of which one is wanted count as one"
     await commit(cluster, two)
     assert offsets(await soon(fetch)) == [[0], [0]]
 
@@ -117,7 +89,7 @@ async def test_a_fetch_counts_the_bytes_of_all_segments_and_reads_one(cluster: C
     fetch = await cluster.start(cluster.consume({events: 80}, min_bytes=4 * BATCH_BYTES))
     await commit(cluster, events, 2)
     assert cluster.partition(events).log.segment_count == 2
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     await commit(cluster, events)
     assert offsets(await soon(fetch)) == [[80, 90]]
 
@@ -126,7 +98,7 @@ async def test_a_fetch_completes_when_the_log_is_truncated_to_an_older_segment(c
     (events,) = cluster.create(0)
     await commit(cluster, events, 11)
     fetch = await cluster.start(cluster.follow(1, {events: 110}, max_wait=30))
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     cluster.partition(events).local.truncate_to(50)
     assert cluster.broker.fetch_purgatory.check_and_complete(events) == 1
     assert errors(await soon(fetch)) == [ErrorCode.offset_out_of_range]
@@ -136,7 +108,7 @@ async def test_a_fetch_past_the_high_watermark_waits_for_it(cluster: Cluster) ->
     (events,) = cluster.create(0)
     await cluster.produce(events, acks=LEADER_ACK)
     fetch = await cluster.start(cluster.consume({events: 5}))
-    assert waiting(cluster) == 1
+    assert cluster.pending == 1
     await cluster.replicate({events: 10})
     assert offsets(await soon(fetch)) == [[0]]
 
@@ -150,32 +122,26 @@ async def test_a_fetch_out_of_range_is_answered_at_once(cluster: Cluster, offset
     assert (response[events].high_watermark, response[events].batches) == (-1, ())
 
 
-async def test_a_pending_fetch_is_answered_when_its_leader_is_in_another_epoch(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    in_epoch_0 = {events: PartitionFetch(0, current_leader_epoch=0)}
-    fetch = await cluster.start(cluster.broker.fetch(FetchParams(max_wait=30), in_epoch_0))
-    cluster.lead_by(events, 0)
-    assert waiting(cluster) == 0
-    assert errors(await soon(fetch)) == [ErrorCode.fenced_leader_epoch]
-
-
 @pytest.mark.parametrize(
-    ("change", "error"),
+    ("change", "epoch", "error"),
     [
-        (lambda cluster, entry: cluster.lead_by(entry, 1), ErrorCode.not_leader_or_follower),
-        (lambda cluster, entry: cluster.delete(entry), ErrorCode.not_leader_or_follower),
+        (lambda cluster, entry: cluster.lead_by(entry, 0), 0, ErrorCode.fenced_leader_epoch),
+        (lambda cluster, entry: cluster.lead_by(entry, 1), -1, ErrorCode.not_leader_or_follower),
+        (lambda cluster, entry: cluster.delete(entry), -1, ErrorCode.not_leader_or_follower),
         (
             lambda cluster, entry: cluster.broker.apply(MetadataImage(), [entry]),
+            -1,
             ErrorCode.unknown_topic_or_partition,
         ),
     ],
-    ids=["another leader", "moved away", "deleted"],
+    ids=["another epoch", "another leader", "moved away", "deleted"],
 )
-async def test_a_pending_fetch_is_answered_when_this_broker_no_longer_leads(
-    cluster: Cluster, change: Callable[[Cluster, TopicPartition], None], error: ErrorCode
+async def test_a_pending_fetch_is_answered_when_this_broker_no_longer_leads_in_its_epoch(
+    cluster: Cluster, change: Callable[[Cluster, TopicPartition], None], epoch: int, error: ErrorCode
 ) -> None:
     events, fine = cluster.create(0, 1)
-    fetch = await cluster.start(cluster.consume({events: 0, fine: 0}))
+    wanted = {events: PartitionFetch(0, current_leader_epoch=epoch), fine: PartitionFetch(0)}
+    fetch = await cluster.start(cluster.broker.fetch(FetchParams(max_wait=30), wanted))
     change(cluster, events)
     assert errors(await soon(fetch)) == [error, ErrorCode.none]
 
@@ -196,3 +162,15 @@ async def test_a_whole_response_is_bounded_except_for_its_first_batch(
         await commit(cluster, topic_partition)
     request: Mapping[TopicPartition, PartitionFetch] = {one: PartitionFetch(0), two: PartitionFetch(0)}
     assert offsets(await cluster.broker.fetch(FetchParams(max_bytes=max_bytes), request)) == expected
+
+
+async def test_many_fetches_that_wait_wake_nobody_and_are_answered_together(cluster: Cluster) -> None:
+    (events,) = cluster.create(0)
+    fetches = [await cluster.start(cluster.consume({events: 0}, max_wait=3_600)) for _ in range(200)]
+    figures = cluster.broker.fetch_purgatory.statistics
+    began = figures().wakeups
+    await asyncio.sleep(60)
+    assert figures().wakeups <= began + 1
+    await commit(cluster, events)
+    for fetch in fetches:
+        assert offsets(await soon(fetch)) == [[0]]

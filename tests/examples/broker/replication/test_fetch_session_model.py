@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from itertools import count
 from typing import Any, TypeVar
@@ -27,7 +28,6 @@ from examples.broker.replication.requests import (
 )
 from examples.broker.storage.record_batch import RecordBatch
 from examples.broker.topic_partition import TopicPartition
-from purgatory import Purgatory
 from purgatory.testing import VirtualTimeLoop
 
 R = TypeVar("R")
@@ -48,16 +48,11 @@ readers = st.sampled_from(READERS)
 class Leader:
     """Broker 0 of one cluster, and its controller, which refuses changes of the in-sync replicas at times."""
 
+    replicas: ReplicaManager
+
     def __init__(self) -> None:
         self.refuses = False
         self.hosted = HostedPartitions(0, replica_lag_time_max=MAX_LAG, alter_partition=self.alter_partition)
-        self.purgatories = [Purgatory(name) for name in ("produce", "fetch", "delete records")]
-        for purgatory in self.purgatories:
-            purgatory.start()
-        produce, fetch, delete_records = self.purgatories
-        self.replicas = ReplicaManager(
-            self.hosted, produce=produce, fetch=fetch, delete_records=delete_records
-        )
 
     def alter_partition(self, topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
         if self.refuses:
@@ -78,6 +73,7 @@ class SessionModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
+        self.stack = AsyncExitStack()
         self.states = dict.fromkeys(PARTITIONS, LED_HERE)
         self.topic_ids: Iterator[int] = count(1)
         self.ids = {entry: UUID(int=next(self.topic_ids)) for entry in PARTITIONS}
@@ -102,6 +98,8 @@ class SessionModel(RuleBasedStateMachine):
             self.with_sessions, self.reading_all = Leader(), Leader()
             image = self.image()
             for leader in (self.with_sessions, self.reading_all):
+                running = ReplicaManager.running(leader.hosted)
+                leader.replicas = await self.stack.enter_async_context(running)
                 leader.replicas.apply(image, PARTITIONS)
             self.fetch_sessions = FetchSessions(self.with_sessions.replicas)
             for reader in READERS:
@@ -245,13 +243,7 @@ class SessionModel(RuleBasedStateMachine):
                 assert self.told[reader][entry] == (read.high_watermark, read.log_start_offset)
 
     def teardown(self) -> None:
-        async def close() -> None:
-            for leader in (self.with_sessions, self.reading_all):
-                for purgatory in leader.purgatories:
-                    await purgatory.aclose(cancel_pending=True)
-
-        if hasattr(self, "with_sessions"):
-            self.run(close())
+        self.run(self.stack.aclose())
         self.runner.close()
 
 

@@ -1,50 +1,27 @@
-"""Becoming leader or follower, leader epochs, and changes that need the controller."""
+"""Becoming leader or follower, and leader epochs."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
-from examples.broker.errors import ApiError, ErrorCode
-from examples.broker.metadata import NO_LEADER, PartitionState, TopicConfig
-from examples.broker.replication.followers import AlterPartition, accept_any_isr
+from examples.broker.errors import ErrorCode
+from examples.broker.metadata import PartitionState
 from examples.broker.replication.partition import Partition
 from examples.broker.replication.requests import PartitionFetch, PartitionFetched
 from examples.broker.storage.leader_epochs import EpochEndOffset
-from examples.broker.storage.record_batch import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    ProducerSequence,
-    RecordBatch,
-    TimestampAndOffset,
+from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
+from tests.examples.broker.replication.one_partition import (
+    BATCH,
+    FIRST,
+    OTHER,
+    SELF,
+    THIRD,
+    append,
+    fetched,
+    follower,
+    leader,
+    refusal,
 )
-from examples.broker.storage.replica import Replica
-from examples.broker.topic_partition import TopicPartition
-from tests.examples.broker.leader_broker import TOPIC_ID, events
-
-SELF, OTHER, THIRD = 0, 1, 2
-REPLICAS = (SELF, OTHER, THIRD)
-FIRST = PartitionState(REPLICAS, REPLICAS, SELF)
-BATCH = RecordBatch(10, b"x" * 40)
-
-
-def partition(alter_partition: AlterPartition = accept_any_isr) -> Partition:
-    replica = Replica(TOPIC_ID, 100)
-    return Partition(
-        events(), SELF, replica, TopicConfig(), replica_lag_time_max=10, alter_partition=alter_partition
-    )
-
-
-def leader(state: PartitionState = FIRST, alter_partition: AlterPartition = accept_any_isr) -> Partition:
-    p = partition(alter_partition=alter_partition)
-    p.make_leader(state, now=0)
-    return p
-
-
-def append(p: Partition, batches: int = 1) -> None:
-    for _ in range(batches):
-        p.append_as_leader(BATCH, acks_all=False)
 
 
 def numbered(sequence: int, epoch: int = 0) -> RecordBatch:
@@ -55,19 +32,9 @@ def append_numbered(p: Partition, sequence: int, epoch: int = 0) -> int:
     return p.append_as_leader(numbered(sequence, epoch), acks_all=True)
 
 
-def fetched(p: Partition, replica_id: int, offset: int, now: float = 0) -> bool:
-    return p.update_follower_fetch_state(replica_id, offset, now).high
-
-
 def read(p: Partition, offset: int, last_fetched_epoch: int = -1) -> PartitionFetched:
     wanted = PartitionFetch(offset, last_fetched_epoch=last_fetched_epoch)
     return p.read(wanted, 1_000, from_follower=True, min_one_batch=True)
-
-
-def refusal(call: Callable[[], object]) -> ErrorCode:
-    with pytest.raises(ApiError) as refused:
-        call()
-    return refused.value.code
 
 
 @pytest.mark.parametrize(
@@ -76,7 +43,8 @@ def refusal(call: Callable[[], object]) -> ErrorCode:
 )
 def test_a_state_that_is_not_newer_changes_nothing(stale: PartitionState) -> None:
     newest = FIRST.with_in_sync((SELF, OTHER))
-    p = leader(newest)
+    p = leader()
+    p.make_leader(newest, now=0)
     p.make_leader(stale, now=0)
     p.make_follower(stale)
     assert (p.state, p.is_leader) == (newest, True)
@@ -84,7 +52,8 @@ def test_a_state_that_is_not_newer_changes_nothing(stale: PartitionState) -> Non
 
 def test_in_a_new_leader_epoch_the_high_watermark_waits_for_the_followers() -> None:
     p = leader()
-    append(p, 2)
+    append(p)
+    append(p)
     for replica_id in (OTHER, THIRD):
         fetched(p, replica_id, 10)
     assert p.lowest_log_end_offset == 10
@@ -96,17 +65,8 @@ def test_in_a_new_leader_epoch_the_high_watermark_waits_for_the_followers() -> N
     assert p.high_watermark == 20
 
 
-def test_a_new_isr_in_the_same_leader_epoch_keeps_the_followers_offsets() -> None:
-    p = leader()
-    append(p)
-    fetched(p, OTHER, 10)
-    p.make_leader(p.state.with_in_sync((SELF, OTHER)), now=10.5)
-    assert p.high_watermark == 10
-
-
 def test_a_new_leader_keeps_its_high_watermark_and_gives_in_sync_followers_time() -> None:
-    p = partition()
-    p.make_follower(FIRST.led_by(OTHER))
+    p = follower()
     p.local.append_as_follower([BATCH.at(0, 1), BATCH.at(10, 1)], 10, 0)
     p.make_leader(p.state.led_by(SELF), now=100)
     assert p.high_watermark == 10
@@ -117,8 +77,7 @@ def test_a_new_leader_keeps_its_high_watermark_and_gives_in_sync_followers_time(
 
 
 def test_a_followers_high_watermark_is_the_leaders_up_to_its_own_log_end() -> None:
-    p = partition()
-    p.make_follower(FIRST.led_by(OTHER))
+    p = follower()
     p.local.append_as_follower([BATCH.at(0, 1)], 25, 0)
     assert p.high_watermark == 10
     p.local.append_as_follower([BATCH.at(10, 1), BATCH.at(20, 1)], 25, 5)
@@ -129,8 +88,7 @@ def test_a_followers_high_watermark_is_the_leaders_up_to_its_own_log_end() -> No
 
 def test_a_producer_that_begins_a_new_epoch_after_a_refusal_stores_a_batch_twice() -> None:
     """The leader failed before it acknowledged sequence 0, which its followers have (librdkafka#4953)."""
-    p = partition()
-    p.make_follower(FIRST.led_by(OTHER))
+    p = follower()
     p.local.append_as_follower([numbered(0).at(0, 1)], 1, 0)
     assert refusal(p.check_leader) is ErrorCode.not_leader_or_follower, "the answer to sequences 0 and 1"
     p.make_leader(p.state.led_by(SELF), now=0)
@@ -143,20 +101,16 @@ def test_a_producer_that_begins_a_new_epoch_after_a_refusal_stores_a_batch_twice
 # Leader epochs of readers
 
 
-def test_an_older_epoch_is_fenced_and_a_newer_one_is_unknown() -> None:
-    p = leader(FIRST.led_by(SELF).led_by(SELF))
-    assert refusal(lambda: p.check_leader(1)) is ErrorCode.fenced_leader_epoch
-    assert refusal(lambda: p.check_leader(3)) is ErrorCode.unknown_leader_epoch
-    p.check_leader(2)
-    p.check_leader()
-    p.make_follower(p.state.led_by(OTHER))
-    assert refusal(lambda: p.check_leader(2)) is ErrorCode.fenced_leader_epoch
-    assert refusal(lambda: p.check_leader(3)) is ErrorCode.not_leader_or_follower
+def test_a_follower_tells_a_reader_in_an_older_epoch_of_the_epoch_first() -> None:
+    p = follower()
+    assert refusal(lambda: p.check_leader(0)) is ErrorCode.fenced_leader_epoch
+    assert refusal(lambda: p.check_leader(1)) is ErrorCode.not_leader_or_follower
 
 
 def test_a_diverging_reader_gets_the_diverging_epoch_and_no_records() -> None:
     p = leader()
-    append(p, 2)
+    append(p)
+    append(p)
     p.make_leader(p.state.led_by(SELF).led_by(SELF), now=0)
     append(p)
     diverging = read(p, 30, last_fetched_epoch=0)
@@ -179,15 +133,14 @@ def test_a_diverging_reader_gets_the_diverging_epoch_and_no_records() -> None:
 def test_a_follower_truncates_after_the_divergence(
     epochs: tuple[int, ...], leader_end: EpochEndOffset, left: tuple[int, int]
 ) -> None:
-    p = partition()
-    p.make_follower(FIRST.led_by(OTHER))
+    p = follower()
     p.local.append_as_follower([BATCH.at(10 * at, epoch) for at, epoch in enumerate(epochs)], 0, 0)
     p.local.truncate_to_divergence(leader_end)
     assert (p.log.log_end_offset, p.log.latest_epoch) == left
 
 
 def test_a_leader_that_appended_nothing_leaves_no_epoch_behind() -> None:
-    p = leader(FIRST.led_by(SELF))
+    p = leader(leader_epoch=1)
     append(p)
     p.make_leader(p.state.led_by(SELF), now=0)
     p.make_follower(p.state.led_by(OTHER))
@@ -197,92 +150,18 @@ def test_a_leader_that_appended_nothing_leaves_no_epoch_behind() -> None:
 
 
 def test_a_log_of_the_leader_that_starts_inside_a_batch_replaces_what_a_follower_has_below() -> None:
-    p = partition()
-    p.make_follower(FIRST.led_by(OTHER))
+    p = follower()
     p.local.append_as_follower([RecordBatch(15, b"another's", leader_epoch=1)], 0, 0)
     p.local.append_as_follower([BATCH.at(10, 2)], leader_high_watermark=20, leader_log_start_offset=15)
     assert (p.log.log_start_offset, p.log.log_end_offset, p.high_watermark) == (15, 20, 20)
     assert list(p.log.batches()) == [BATCH.at(10, 2)]
 
 
-# Offsets by time
-
-
-@pytest.mark.parametrize(("from_follower", "offset"), [(False, 0), (True, 1)])
-def test_consumers_find_offsets_below_the_high_watermark_and_followers_to_the_end(
-    from_follower: bool, offset: int
-) -> None:
-    p = leader()
-    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), acks_all=False)
-    latest = p.offset_for_timestamp(LATEST_TIMESTAMP, from_follower=from_follower)
-    assert latest == TimestampAndOffset(-1, offset, 0)
-    found = p.offset_for_timestamp(5_000, from_follower=from_follower)
-    assert found == (TimestampAndOffset(5_000, 0, 0) if from_follower else None)
-
-
-def test_a_new_leader_has_no_latest_offset_until_its_high_watermark_reaches_its_epoch() -> None:
-    p = leader()
-    p.append_as_leader(RecordBatch(1, b"x", max_timestamp=5_000), acks_all=False)
-    p.make_leader(p.state.led_by(SELF), now=0)
-    for timestamp in (LATEST_TIMESTAMP, 5_000, 6_000):
-        ask = partial(p.offset_for_timestamp, timestamp, from_follower=False)
-        assert refusal(ask) is ErrorCode.offset_not_available
-    assert p.offset_for_timestamp(EARLIEST_TIMESTAMP, from_follower=False) == TimestampAndOffset(-1, 0, 0)
-    assert p.offset_for_timestamp(5_000, from_follower=True) == TimestampAndOffset(5_000, 0, 0)
-    for replica_id in (OTHER, THIRD):
-        fetched(p, replica_id, 1)
-    assert p.offset_for_timestamp(LATEST_TIMESTAMP, from_follower=False) == TimestampAndOffset(-1, 1, 1)
-    assert p.offset_for_timestamp(6_000, from_follower=False) is None
-
-
-# Changes of the in-sync replicas through the controller
-
-
-def refuse(topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
-    raise ApiError(ErrorCode.invalid_update_version, f"{topic_partition} has changed since {wanted}")
-
-
-def test_the_controller_is_asked_with_the_epochs_the_leader_knows() -> None:
-    asked: list[PartitionState] = []
-
-    def alter(topic_partition: TopicPartition, wanted: PartitionState) -> PartitionState:
-        asked.append(wanted)
-        return accept_any_isr(topic_partition, wanted)
-
-    p = leader(FIRST.led_by(SELF), alter)
-    append(p)
-    fetched(p, THIRD, 10)
-    p.maybe_shrink_isr(now=11)
-    assert asked == [PartitionState(REPLICAS, (SELF, THIRD), SELF, leader_epoch=1, partition_epoch=1)]
-    assert p.state.partition_epoch == 2
-    fetched(p, OTHER, 10)
-    assert p.in_sync_replicas == REPLICAS
-
-
-def test_after_a_refusal_the_isr_and_the_high_watermark_stay() -> None:
-    p = leader(alter_partition=refuse)
-    append(p)
-    assert not p.maybe_shrink_isr(now=11)
-    assert (p.in_sync_replicas, p.high_watermark) == (REPLICAS, 0)
-    alone = leader(FIRST.with_in_sync((SELF,)), refuse)
-    append(alone)
-    fetched(alone, OTHER, 10)
-    assert alone.in_sync_replicas == (SELF,)
-
-
 def test_a_follower_joins_only_when_it_has_reached_the_start_of_the_epoch() -> None:
-    p = partition()
-    p.make_follower(FIRST.led_by(OTHER))
+    p = follower()
     p.local.append_as_follower([BATCH.at(0, 1), BATCH.at(10, 1)], 0, 0)
     p.make_leader(p.state.with_in_sync((SELF, OTHER)).led_by(SELF), now=0)
     fetched(p, THIRD, 10)
     assert list(p.in_sync_replicas) == [SELF, OTHER], "past the mark, but maybe not all that was committed"
     fetched(p, THIRD, 20)
     assert list(p.in_sync_replicas) == [SELF, OTHER, THIRD]
-
-
-def test_without_a_leader_no_broker_leads() -> None:
-    assert refusal(partition().check_leader) is ErrorCode.not_leader_or_follower
-    p = leader()
-    p.make_follower(p.state.led_by(NO_LEADER))
-    assert refusal(p.check_leader) is ErrorCode.not_leader_or_follower

@@ -34,6 +34,7 @@ class PartitionMachine(RuleBasedStateMachine):
         assert self.partition.high_watermark >= self.high_watermark
         if self.partition.high_watermark > self.high_watermark:
             assert reported
+            assert len(self.partition.in_sync_replicas) >= 2, "it stays below min_insync_replicas"
         self.high_watermark = self.partition.high_watermark
 
     @rule(seconds=st.integers(1, MAX_LAG))

@@ -44,19 +44,6 @@ class Replica(ReplicaFetcher):
         return partition.log
 
 
-async def test_followers_that_run_complete_produces_with_acks_all(cluster: Cluster) -> None:
-    one, two = cluster.create(0, 1)
-    replicas = [Replica(cluster, one, two, replica_id=replica_id, max_wait=0.5) for replica_id in (1, 2)]
-    running = [asyncio.create_task(replica.run()) for replica in replicas]
-    for round_ in range(20):
-        response = await cluster.produce(one, two)
-        assert [produced.base_offset for produced in response.values()] == [round_ * 10] * 2
-    assert {replica.log(entry).log_end_offset for replica in replicas for entry in (one, two)} == {200}
-    for task in running:
-        task.cancel()
-    await asyncio.wait(running)
-
-
 @pytest.mark.parametrize("in_session", [False, True])
 async def test_a_busy_partition_does_not_block_a_large_batch_of_another(
     cluster: Cluster, in_session: bool
@@ -79,46 +66,6 @@ async def test_a_busy_partition_does_not_block_a_large_batch_of_another(
         await follower.fetch_once()
     replicas = [hosted.get(topic_partition) for topic_partition in (busy, large)]
     assert [replica.log.log_end_offset for replica in replicas if replica is not None] == [3, 1]
-
-
-async def test_a_follower_past_its_leaders_end_truncates_to_it(cluster: Cluster) -> None:
-    (events,) = cluster.create(0, replicas=2)
-    replica = Replica(cluster, events)
-    for _ in range(3):
-        await cluster.produce(events, acks=LEADER_ACK)
-    await replica.fetch_once()
-    cluster.partition(events).local.truncate_to(10)
-    await replica.fetch_once()
-    assert replica.log(events).log_end_offset == 10
-    await replica.fetch_once()
-    assert cluster.partition(events).high_watermark == 10
-
-
-async def test_a_follower_below_its_leaders_start_restarts_there(cluster: Cluster) -> None:
-    (events,) = cluster.create(0)
-    for _ in range(3):
-        await cluster.produce(events, acks=LEADER_ACK)
-    await cluster.replicate({events: 30})
-    cluster.partition(events).delete_records(20)
-    replica = Replica(cluster, events)
-    await replica.fetch_once()
-    assert replica.log(events).log_end_offset == 20
-    await replica.fetch_once()
-    assert (replica.log(events).log_start_offset, replica.log(events).log_end_offset) == (20, 30)
-
-
-async def test_a_fetch_in_another_epoch_acknowledges_nothing_and_stores_nothing(cluster: Cluster) -> None:
-    (events,) = cluster.create(0, replicas=2)
-    replica = Replica(cluster, events)
-    await cluster.produce(events, acks=LEADER_ACK)
-    await replica.fetch_once()
-    cluster.lead_by(events, 0)
-    await replica.fetch_once()
-    assert cluster.partition(events).high_watermark == 0
-    replica.learn(cluster, events)
-    await asyncio.sleep(BACKOFF)
-    await replica.fetch_once()
-    assert cluster.partition(events).high_watermark == 10
 
 
 async def test_a_refused_partition_is_left_out_for_the_backoff_and_the_others_go_on(

@@ -19,7 +19,13 @@ from examples.broker.storage.record_batch import ProducerSequence, RecordBatch
 from examples.broker.topic_partition import TopicPartition
 from purgatory import OperationWithdrawn
 from purgatory.testing import VirtualTimeLoop
-from tests.examples.broker.replication.simulated_brokers import BROKERS, EVENTS, MAX_LAG, Broker, Controller
+from tests.examples.broker.replication.simulated_brokers import (
+    BROKERS,
+    EVENTS,
+    MAX_LAG,
+    Broker,
+    ElectingController,
+)
 
 NEVER = 1e9
 PRODUCER = 7
@@ -69,7 +75,7 @@ class ReplicationMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
-        self.controller = Controller()
+        self.controller = ElectingController()
         self.brokers = [Broker(broker_id, self.controller) for broker_id in BROKERS]
         self.fetches: list[Fetch] = []
         self.tasks: list[asyncio.Task[Any]] = []
@@ -200,7 +206,7 @@ class ReplicationMachine(RuleBasedStateMachine):
 
     @rule(broker=brokers)
     def unfence(self, broker: int) -> None:
-        self.controller.unfence(broker)
+        self.controller.heartbeat(broker)
 
     @rule(broker=brokers, known=st.booleans())
     def elect(self, broker: int, known: bool) -> None:
@@ -273,7 +279,7 @@ class ReplicationMachine(RuleBasedStateMachine):
     def heal(self) -> None:
         self.do(*(partial(self.answer, fetch) for fetch in list(self.fetches)))
         for broker_id in BROKERS:
-            self.controller.unfence(broker_id)
+            self.controller.heartbeat(broker_id)
         self.do(*(broker.learn for broker in self.brokers))
         for _ in range(20):
             for broker in self.brokers:

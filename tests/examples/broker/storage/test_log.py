@@ -26,14 +26,6 @@ def offsets(log: PartitionLog, offset: int, max_bytes: int = 10_000, **options: 
     return [batch.base_offset for batch in log.read(offset, max_bytes, log.log_end_offset, **options)]
 
 
-def test_a_leader_assigns_the_next_offsets_and_keeps_the_bytes() -> None:
-    log = PartitionLog(SEGMENT_BYTES)
-    assert log.append_as_leader(batch(records=3)) == 0
-    assert log.append_as_leader(RecordBatch(5, b"opaque"), leader_epoch=2) == 3
-    assert list(log.batches())[1] == RecordBatch(5, b"opaque", base_offset=3, leader_epoch=2)
-    assert log.log_end_offset == 8
-
-
 def test_a_follower_keeps_the_leaders_offsets_and_refuses_a_gap_or_an_overlap() -> None:
     log = PartitionLog(SEGMENT_BYTES)
     log.append_as_follower(batch().at(0, 0))
@@ -82,12 +74,6 @@ def test_a_read_gives_whole_batches_up_to_its_limit_from_one_segment(
     assert offsets(log, offset, max_bytes, min_one_batch=min_one_batch) == found
 
 
-@pytest.mark.parametrize("bound", [10, 20, 40])
-def test_a_read_stops_at_its_upper_bound(log: PartitionLog, bound: int) -> None:
-    found = [batch.base_offset for offset in range(0, 50, 10) for batch in log.read(offset, 40, bound)]
-    assert found == list(range(0, bound, 10))
-
-
 @pytest.mark.parametrize("offset", [-1, 9, 51])
 def test_a_read_outside_the_log_is_out_of_range(log: PartitionLog, offset: int) -> None:
     log.increment_log_start_offset(10)
@@ -134,10 +120,3 @@ def test_the_start_moves_forward_only_and_not_past_the_end(log: PartitionLog) ->
     assert log.log_start_offset == 20
     with pytest.raises(ApiError, match="OFFSET_OUT_OF_RANGE"):
         log.increment_log_start_offset(51)
-
-
-@pytest.mark.parametrize(("start", "end", "size"), [(0, 0, 0), (0, 50, 200), (15, 40, 120), (50, 30, -80)])
-def test_the_bytes_between_two_offsets_are_counted_across_segments(
-    log: PartitionLog, start: int, end: int, size: int
-) -> None:
-    assert log.bytes_between(start, end) == size

@@ -138,17 +138,6 @@ def log_of(*batches: bytes) -> PartitionLog:
     return log
 
 
-def test_the_first_record_at_a_timestamp_is_found_inside_its_batch() -> None:
-    log = log_of(
-        wire_batch(b"a", b"b", timestamps=(1_000, 2_000)),
-        wire_batch(b"c", b"d", b"e", timestamps=(5_000, 3_000, 4_000)),
-    )
-    assert log.offset_for_timestamp(0) == TimestampAndOffset(1_000, 0, 3)
-    assert log.offset_for_timestamp(1_001) == TimestampAndOffset(2_000, 1, 3)
-    assert log.offset_for_timestamp(2_001) == TimestampAndOffset(5_000, 2, 3)
-    assert log.offset_for_timestamp(5_001) is None
-
-
 @pytest.mark.parametrize(
     ("codec", "compress"),
     [
@@ -186,16 +175,6 @@ def test_damaged_records_in_a_valid_batch_are_not_read(damage: bytes) -> None:
     for index, byte in enumerate(damage):
         data = patched(data, RECORDS_AT + index, ">B", byte)
     assert log_of(data).offset_for_timestamp(1_000) == TimestampAndOffset(1_000, 0, 3)
-
-
-def test_special_timestamps_find_the_latest_record_and_the_log_start() -> None:
-    log = log_of(
-        wire_batch(b"a", b"b", b"c", timestamps=(1_000, 9_000, 2_000)), wire_batch(b"d", timestamps=(3_000,))
-    )
-    assert log.offset_for_timestamp(MAX_TIMESTAMP) == TimestampAndOffset(9_000, 1, 3)
-    log.increment_log_start_offset(3)
-    assert log.offset_for_timestamp(MAX_TIMESTAMP) == TimestampAndOffset(3_000, 3, 3)
-    assert log.offset_for_timestamp(EARLIEST_TIMESTAMP) == TimestampAndOffset(-1, 3, 3)
 
 
 def test_an_empty_log_has_a_start_and_no_record() -> None:
