@@ -116,11 +116,14 @@ def _purgatories(status: Status) -> Table:
 
 
 def _table(*headings: str) -> Table:
-    """Return a table without rules, so that it is as low as it can be: a terminal has 24 lines."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_header=bool(headings))
-    table.add_column(style="dim")
+    """Return a table without rules, so that it is as low as it can be: a terminal has 24 lines.
+
+    On a narrow terminal, a number goes on in the next line. It is never shortened.
+    """
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", show_header=bool(headings))
+    table.add_column(style="dim", no_wrap=True)
     for heading in headings or ("",):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")
     return table
 
 
@@ -165,7 +168,8 @@ def _conclusions(report: Report) -> Text:
 
 def _ms(seconds: float) -> str:
     milliseconds = seconds * 1000
-    return f"{milliseconds:,.0f} ms" if milliseconds >= 100 else f"{milliseconds:.2f} ms"
+    decimals = 0 if milliseconds >= 99.95 else 1 if milliseconds >= 9.995 else 2
+    return f"{milliseconds:,.{decimals}f} ms"
 
 
 def _rate(amount: float, seconds: float, unit: str = "") -> str:

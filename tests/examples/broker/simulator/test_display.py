@@ -52,11 +52,15 @@ async def test_the_live_panel_fits_a_terminal_of_24_lines_and_shortens_no_number
     assert "…" not in shown
 
 
-@pytest.mark.parametrize("width", [60, 80])
-async def test_the_summary_fits_the_terminal(report: Report, width: int) -> None:
+@pytest.mark.parametrize("width", [40, 60, 80])
+async def test_the_summary_fits_the_terminal_and_shortens_no_number(report: Report, width: int) -> None:
+    many = replace(report.under_load.produce, completed=345_678)
     output = console(width)
-    output.print(summary_panel(report, width))
+    output.print(summary_panel(replace(report, under_load=replace(report.under_load, produce=many)), width))
     assert {len(line) for line in printed(output).splitlines()} == {width}
+    assert "…" not in printed(output)
+    for whole in ("completed", "345,678", "2,000/s"):
+        assert whole in printed(output)
     assert "2,000/s" in printed(output)
 
 
