@@ -9,11 +9,7 @@ import pytest
 
 from benchmarks.designs.alternative import RoundTrips, Tally
 from benchmarks.designs.kafka_08 import DelayedRequest, Kafka08
-from benchmarks.designs.kafka_today import (
-    DelayedOperation,
-    KafkaToday,
-    SystemTimer,
-)
+from benchmarks.designs.kafka_today import DelayedOperation, KafkaToday, SystemTimer
 from benchmarks.designs.timers import TickerWheel
 from purgatory.testing import VirtualTimeLoop
 from tests.benchmarks.designs.recording import RecordingTally

@@ -50,7 +50,9 @@ def test_without_jars_or_a_jdk_it_says_in_one_line_what_to_run(missing: str, bin
     assert str(error.value) == "the suite kafka needs a JDK, and Kafka's jars: run `make kafka`"
 
 
-def test_the_program_is_compiled_once_and_again_when_its_source_is_newer(bin_directory: Path) -> None:
+def test_the_program_is_compiled_once_and_again_when_its_source_is_newer_and_a_refusal_is_shown(
+    bin_directory: Path,
+) -> None:
     compiled = kafka.CLASSES / "KafkaPurgatory.class"
     (kafka.JARS / ".built").touch()
     program(bin_directory, "javac", f'echo "$@" >> {bin_directory}/calls; echo > {compiled}')
@@ -61,10 +63,7 @@ def test_the_program_is_compiled_once_and_again_when_its_source_is_newer(bin_dir
     os.utime(compiled, (0, 0))
     kafka.prepare()
     assert (bin_directory / "calls").read_text() == call * 2
-
-
-def test_what_the_compiler_refuses_is_shown(bin_directory: Path) -> None:
-    (kafka.JARS / ".built").touch()
+    os.utime(compiled, (0, 0))
     program(bin_directory, "javac", "echo cannot find symbol >&2; exit 1")
     with pytest.raises(RuntimeError, match=r"javac KafkaPurgatory\.java failed:\ncannot find symbol"):
         kafka.prepare()
@@ -111,22 +110,15 @@ def test_the_rows_with_the_worst_ratio_to_kafka_come_first_and_none_is_to_zero()
     )
 
 
-def test_the_table_is_written_between_its_marks_and_nowhere_else(tmp_path: Path) -> None:
+def test_the_published_table_is_that_of_the_kept_run_between_its_marks(tmp_path: Path) -> None:
     page, runs = tmp_path / "page.md", [record.read(KEPT)]
     published.fill(page, runs)
     assert not page.exists()
-    page.write_text("# Other\n")
-    published.fill(page, runs)
-    assert page.read_text() == "# Other\n"
-    page.write_text("# Page\n\n<!-- beside Kafka -->\n\n<!-- end -->\n\nMore.\n")
-    for _ in range(2):
+    for text in ("# Other\n", (ROOT / "docs" / "performance.md").read_text()):
+        page.write_text(text)
         published.fill(page, runs)
-        table = published.table(runs[0].benchmarks)
-        assert page.read_text() == f"# Page\n\n<!-- beside Kafka -->\n\n{table}\n<!-- end -->\n\nMore.\n"
-
-
-def test_the_published_table_is_that_of_the_kept_run() -> None:
-    table = published.table(record.read(KEPT).benchmarks)
-    assert (
-        f"<!-- beside Kafka -->\n\n{table}\n<!-- end -->\n" in (ROOT / "docs" / "performance.md").read_text()
-    )
+        assert page.read_text() == text
+    page.write_text("# Page\n\n<!-- beside Kafka -->\n\n<!-- end -->\n\nMore.\n")
+    published.fill(page, runs)
+    table = published.table(runs[0].benchmarks)
+    assert page.read_text() == f"# Page\n\n<!-- beside Kafka -->\n\n{table}\n<!-- end -->\n\nMore.\n"

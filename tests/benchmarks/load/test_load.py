@@ -83,18 +83,14 @@ def test_the_times_drawn_have_the_median_and_the_third_quartile_asked_for(distri
 
 
 @pytest.mark.parametrize(("distribution", "part"), [(SHORT, 0.92), (LONG, 0.5)])
-def test_as_many_complete_as_are_drawn_sooner_than_the_timeout(
+def test_requests_arrive_at_the_rate_and_as_many_complete_as_are_drawn_sooner_than_the_timeout(
     distribution: Distribution, part: float
 ) -> None:
     plan = Plan.draw(distribution, 20_000, 1.0)
+    assert len(plan) == pytest.approx(20_000, rel=0.02)
+    assert 0 < plan.arrivals[0] < plan.arrivals[-2] < 1.0
     assert sum(plan.completes) / len(plan) == pytest.approx(part, abs=0.01)
     assert len(plan.completing) == sum(plan.completes)
-
-
-def test_requests_arrive_at_the_rate() -> None:
-    plan = Plan.draw(SHORT, 10_000, 2.0)
-    assert len(plan) == pytest.approx(20_000, rel=0.02)
-    assert 0 < plan.arrivals[0] < plan.arrivals[-2] < 2.0
 
 
 @pytest.mark.parametrize("sent", [1, 17, 500])
