@@ -182,6 +182,14 @@ def test_a_card_has_the_gain_and_the_price_of_its_change_and_the_evidence_below(
     assert "Only half of 8 complete." in below
 
 
+def test_a_price_that_is_not_known_is_left_out() -> None:
+    unknown = verdict(timeout_us=5_000)
+    text = words(verdicts(findings(**advice(*timeouts(), verdicts=[unknown]))))
+
+    assert "With 5.00 ms, 90 of 100 would." in text
+    assert "waiting over" not in text
+
+
 def test_a_mixture_of_timeouts_is_a_warning_in_the_card() -> None:
     warning = "These operations have several timeouts: 1.00 ms (90 %), 2.00 ms (10 %)."
     mixed, usual = (verdict(with_present=share) for share in (0.6, 0.95))
