@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Self
 
 import anyio
 from aiokafka.conn import AIOKafkaConnection  # type: ignore[import-untyped]  # has no types
-from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup
+from anyio.abc import SocketStream, TaskGroup
 
 from examples.delayed.command import main
 from examples.delayed.demo.instances import Instances
+from tests.tcp_server import tcp_server
 
 
 class Network:
@@ -35,24 +36,18 @@ class Network:
     async def to(cls, bootstrap: str) -> AsyncIterator[Self]:
         network = cls()
         network.mend()
-        async with anyio.create_task_group() as tasks:
+        async with AsyncExitStack() as proxies:
             for address in bootstrap.split(","):
                 host, _, port = address.rpartition(":")
-                listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-                network.ports[int(port)] = listener.extra(SocketAttribute.local_port)
-                tasks.start_soon(network._serve, listener, host, int(port))
+                proxy = tcp_server(partial(network._connect, host, int(port)))
+                network.ports[int(port)] = await proxies.enter_async_context(proxy)
             yield network
-            tasks.cancel_scope.cancel()
 
     def cut(self) -> None:
         self._passing = anyio.Event()
 
     def mend(self) -> None:
         self._passing.set()
-
-    async def _serve(self, listener: Listener[SocketStream], host: str, port: int) -> None:
-        async with listener:
-            await listener.serve(partial(self._connect, host, port))
 
     async def _connect(self, host: str, port: int, client: SocketStream) -> None:
         async with client, anyio.create_task_group() as tasks:

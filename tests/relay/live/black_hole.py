@@ -8,9 +8,10 @@ from typing import Protocol
 
 import anyio
 from anyio import CancelScope
-from anyio.abc import SocketAttribute, SocketStream
+from anyio.abc import SocketStream
 
 from purgatory.relay import Transport
+from tests.tcp_server import tcp_server
 
 
 class Hole(Protocol):
@@ -35,8 +36,9 @@ class BlackHole:
     either side, passes nothing on, and closes nothing. A connection that it has swallowed stays like that.
     """
 
-    def __init__(self, port: int, server_port: int, transport: Callable[[int], Transport]) -> None:
-        self.port = port
+    def __init__(self, server_port: int, transport: Callable[[int], Transport]) -> None:
+        # The proxy's own port, once it listens.
+        self.port = 0
         self._server_port = server_port
         self._transport = transport
         # Seconds that it keeps what it passes on.
@@ -90,11 +92,6 @@ class BlackHole:
 @asynccontextmanager
 async def black_hole(server_port: int, transport: Callable[[int], Transport]) -> AsyncIterator[BlackHole]:
     """A proxy of a server. `transport` makes a transport that connects to a port."""
-    async with (
-        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
-        anyio.create_task_group() as group,
-    ):
-        hole = BlackHole(listener.extra(SocketAttribute.local_port), server_port, transport)
-        group.start_soon(listener.serve, hole._serve)
+    hole = BlackHole(server_port, transport)
+    async with tcp_server(hole._serve) as hole.port:
         yield hole
-        group.cancel_scope.cancel()

@@ -4,8 +4,8 @@ from contextlib import suppress
 from typing import Final
 
 import pytest
-from anyio import BrokenResourceError, BusyResourceError, EndOfStream, create_task_group, create_tcp_listener
-from anyio.abc import SocketAttribute, SocketStream
+from anyio import BrokenResourceError, BusyResourceError, EndOfStream, create_task_group
+from anyio.abc import SocketStream
 from kio.schema.errors import ErrorCode
 from kio.schema.heartbeat.v4 import HeartbeatRequest, HeartbeatResponse
 
@@ -13,6 +13,7 @@ from examples.broker.protocol.apis import HEARTBEAT, RequestContext
 from examples.broker.protocol.client import PeerConnection
 from tests.examples.broker.protocol.plain_messages import message
 from tests.examples.broker.protocol.server_and_client import ALIVE, LongPoll, answer_at_once, serving
+from tests.tcp_server import tcp_server
 
 ASKED: Final[HeartbeatRequest] = message(HeartbeatRequest, {"group_id": "group", "generation_id": 1})
 
@@ -76,13 +77,10 @@ async def test_an_invalid_response_is_a_connection_error(answer: bytes, cause: s
             with suppress(EndOfStream, BrokenResourceError):
                 await stream.receive()
 
-    async with await create_tcp_listener(local_host="127.0.0.1") as listener, create_task_group() as tasks:
-        tasks.start_soon(listener.serve, answer_nonsense)
-        port = listener.extra(SocketAttribute.local_port)
+    async with tcp_server(answer_nonsense) as port:
         peer = await connected(port)
         with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} sent an invalid response: .*{cause}"):
             await peer.request(HEARTBEAT, ASKED)
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_cancelled_request_closes_the_connection() -> None:
