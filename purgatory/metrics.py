@@ -10,6 +10,7 @@ from prometheus_client.core import Metric as Exported
 from prometheus_client.registry import Collector
 
 from purgatory import DelayedOperation, Purgatory
+from purgatory._figures.event_loop import LoopSources
 from purgatory._figures.histogram import LATENESS_BOUNDS, WAIT_BOUNDS, Histogram
 from purgatory._figures.journal import LOST_ROWS, Journal, lost_rows
 from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
@@ -37,6 +38,7 @@ class PurgatoryCollector(Collector):
 
     def __init__(self, *purgatories: Purgatory, journal: Journal | None = None) -> None:
         self._purgatories = Sources(FIGURES)
+        self._loops = LoopSources()
         self._observers: dict[str, HistogramObserver] = {}
         self._journal = journal
         for purgatory in purgatories:
@@ -52,16 +54,21 @@ class PurgatoryCollector(Collector):
         the same name.
         """
         name = self._purgatories.add(purgatory, purgatory)
+        self._loops.add_loop_of(purgatory)
         purgatory.add_observer(self._observers.setdefault(name, HistogramObserver()))
 
     def remove(self, purgatory: Purgatory) -> bool:
         """Stop exporting and observing `purgatory`. False if it is not exported."""
         name = self._purgatories.remove(purgatory)
-        return name is not None and purgatory.remove_observer(self._observers.pop(name))
+        if name is None:
+            return False
+        self._loops.drop(name)
+        return purgatory.remove_observer(self._observers.pop(name))
 
     def collect(self) -> Iterator[Exported]:
         """All metrics as they are now. Any thread may call it."""
         yield from _families(self._purgatories)
+        yield from _families(self._loops)
         yield from self._histograms()
         if self._journal is not None:
             lost = CounterMetricFamily(LOST_ROWS.name, LOST_ROWS.help, labels=["table"])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from purgatory._core.operation import named
 from purgatory._core.outcome import FAILED, Failure, OperationState, Timing
-from purgatory._core.watch_list import Chunk
+from purgatory._core.watch_list import Chunk, operations_at
 from purgatory._core.watchers import keys_at
 from purgatory.delayed_operation import DelayedOperation
+
+if TYPE_CHECKING:
+    from purgatory.purgatory import Purgatory
 
 __all__ = [
     "ContextObserver",
@@ -20,6 +24,7 @@ __all__ = [
     "arrival",
     "ended",
     "exception_of",
+    "first_watchers",
     "timing_of",
     "watched_keys",
 ]
@@ -100,6 +105,16 @@ def watched_keys(operation: DelayedOperation[Any], limit: int) -> tuple[tuple[Ha
         keys, count = keys_at(record[: limit + 1]), len(record)
     shown = named(keys)
     return shown[:limit], count - len(keys) + len(shown)
+
+
+def first_watchers(purgatory: Purgatory, limit: int) -> list[DelayedOperation[Any]]:
+    """The first operation on each of the `limit` keys that have been watched for longest. O(limit).
+
+    The loop's thread may call it. It calls no code of a key.
+    """
+    places = islice(purgatory._engine.watchers.table.values(), limit)
+    found = [operation for place in places for operation in operations_at(place, 1)]
+    return cast("list[DelayedOperation[Any]]", found)
 
 
 def timing_of(operation: DelayedOperation[Any]) -> Timing | None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from purgatory._figures.event_loop import LOOP_FIGURES
 from purgatory._figures.journal import LOST_ROWS
 from purgatory._figures.messages import MESSAGE_FIGURES
 from purgatory._figures.operations import FIGURES, LATENESS, WAITS
@@ -142,7 +143,7 @@ def test_the_page_has_the_instrument_and_the_unit_of_each_metric() -> None:
     rows = re.findall(
         r"^\| `(purgatory_\w+)` .*? \| `(purgatory\.\S+)`, `(\S+)` \|", PAGE, flags=re.MULTILINE
     )
-    figures = [figure.metric for figure in (*FIGURES, *MESSAGE_FIGURES, *RELAY_FIGURES)]
+    figures = [figure.metric for figure in (*FIGURES, *LOOP_FIGURES, *MESSAGE_FIGURES, *RELAY_FIGURES)]
     assert set(rows) == {
         (metric.name + ("_total" if metric.counter else ""), metric.instrument, metric.unit)
         for metric in (*figures, WAITS, LATENESS, LOST_ROWS)
@@ -157,5 +158,5 @@ def alerts() -> list[str]:
 
 
 def test_the_alerts_on_the_page_are_valid(tmp_path: Path) -> None:
-    assert len(alerts()) == 12
+    assert len(alerts()) == 14
     assert_valid_queries(alerts(), tmp_path)

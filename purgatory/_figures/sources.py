@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """A purgatory, a store of delayed messages or a relay."""
+    """A purgatory, its event loop, a store of delayed messages or a relay."""
 
     def statistics(self) -> Any:
         """Return the statistics. Raises PurgatoryNotOpen if the source has never been open."""
@@ -33,7 +32,7 @@ class Sources:
     def __init__(self, figures: Sequence[Figure]) -> None:
         self.figures = figures
         # By name: the source, its purgatory, and what the earlier sources of that name have counted.
-        self._sources: dict[str, tuple[Source, Purgatory, Counter[str]]] = {}
+        self._sources: dict[str, tuple[Source, Purgatory, dict[str, float]]] = {}
 
     def __repr__(self) -> str:
         return repr(list(self._sources))
@@ -41,7 +40,7 @@ class Sources:
     def add(self, source: Source, purgatory: Purgatory) -> str:
         """Add `source`, and return its name. Raises ValueError if an open purgatory has the same name."""
         name = safe_text(purgatory.name)
-        before = Counter[str]()
+        before: dict[str, float] = {}
         if name in self._sources:
             other, its_purgatory, earlier = self._sources[name]
             # A purgatory that is closing still counts the operations that it ends.
@@ -60,19 +59,24 @@ class Sources:
         """Remove `source`, and return its name. None if it is not here."""
         for name, (each, _, _) in self._sources.items():
             if each is source:
-                del self._sources[name]
+                self.drop(name)
                 return name
         return None
 
-    def values(self) -> Iterator[tuple[str, list[tuple[Figure, int]]]]:
+    def drop(self, name: str) -> None:
+        """Remove the source with this name."""
+        del self._sources[name]
+
+    def values(self) -> Iterator[tuple[str, list[tuple[Figure, float]]]]:
         """The present values of each source, with its name. Any thread may call it."""
         for name, (source, _, before) in list(self._sources.items()):
             yield name, self._values(source, before)
 
-    def _values(self, source: Source, before: Counter[str]) -> list[tuple[Figure, int]]:
+    def _values(self, source: Source, before: dict[str, float]) -> list[tuple[Figure, float]]:
         """The values of one source. A figure that is None, such as a missing limit, is left out."""
         with suppress(PurgatoryNotOpen):
             statistics = source.statistics()
             values = [(figure, getattr(statistics, figure.field)) for figure in self.figures]
-            return [(figure, value + before[figure.field]) for figure, value in values if value is not None]
+            known = [(figure, value) for figure, value in values if value is not None]
+            return [(figure, value + before.get(figure.field, 0)) for figure, value in known]
         return []

@@ -17,6 +17,7 @@ from opentelemetry.metrics import (
 )
 
 from purgatory import Purgatory, __version__
+from purgatory._figures.event_loop import LoopSources
 from purgatory._figures.figure import Metric
 from purgatory._figures.journal import LOST_ROWS, Journal, lost_rows
 from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
@@ -51,8 +52,10 @@ class PurgatoryInstruments:
         meter_provider: MeterProvider | None = None,
     ) -> None:
         self._purgatories = Sources(FIGURES)
+        self._loops = LoopSources()
         meter = get_meter(SCOPE, __version__, meter_provider)
         _show(meter, self._purgatories)
+        _show(meter, self._loops)
         if journal is not None:
             _create(meter, LOST_ROWS, partial(_lost_rows, journal))
         for purgatory in purgatories:
@@ -67,10 +70,14 @@ class PurgatoryInstruments:
         The counters of that name then go on. Raises ValueError if an open purgatory has the same name.
         """
         self._purgatories.add(purgatory, purgatory)
+        self._loops.add_loop_of(purgatory)
 
     def remove(self, purgatory: Purgatory) -> bool:
         """Stop showing `purgatory`. False if it is not shown."""
-        return self._purgatories.remove(purgatory) is not None
+        name = self._purgatories.remove(purgatory)
+        if name is not None:
+            self._loops.drop(name)
+        return name is not None
 
 
 class DelayedInstruments:

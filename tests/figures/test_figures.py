@@ -60,6 +60,7 @@ class FakePurgatory:
     """Its statistics all differ."""
 
     name = "fake"
+    open = False
 
     def statistics(self) -> PurgatoryStatistics:
         return PurgatoryStatistics(**{field: number for number, field in enumerate(FIELDS, start=1)})

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from purgatory import Purgatory
+from purgatory._figures.event_loop import LOOP_FIGURES
 from purgatory._figures.journal import LOST_ROWS
 from purgatory._figures.messages import MESSAGE_FIGURES
 from purgatory._figures.operations import ENDED_OPERATIONS, FIGURES
@@ -54,7 +55,7 @@ def test_each_figure_of_prometheus_is_an_instrument_with_the_same_value(
     for opened in (True, False, False):
         purgatory.try_complete_else_watch(Gate(60, opened=opened), ["a", "b"])
 
-    for figure in (*FIGURES, *MESSAGE_FIGURES, *RELAY_FIGURES):
+    for figure in (*FIGURES, *LOOP_FIGURES, *MESSAGE_FIGURES, *RELAY_FIGURES):
         metric = figure.metric
         name = metric.name + ("_total" if metric.counter else "")
         labels, attributes = {"purgatory": "polls"}, {"purgatory_name": "polls"}

@@ -27,12 +27,12 @@ from purgatory._figures.figure import Figure
 from purgatory._figures.messages import MESSAGE_FIGURES, MessageStore
 from purgatory._figures.operations import FIGURES
 from purgatory._figures.relay import RELAY_FIGURES, Relaying
+from purgatory._figures.stall import StallProbe
 from purgatory.web.dashboard.audience import Audience
-from purgatory.web.dashboard.feed import Feed
+from purgatory.web.dashboard.feed import LINGER, Feed
 from purgatory.web.dashboard.recorder import WINDOW
 from purgatory.web.dashboard.search import Search
 from purgatory.web.dashboard.shown import Shown
-from purgatory.web.dashboard.stall import StallProbe
 
 Authorize = Callable[[Scope], bool | Awaitable[bool]]
 
@@ -135,7 +135,7 @@ def dashboard(
         Shown(purgatory, store, relay_of.get(purgatory))
         for purgatory, store in zip(purgatories, stores, strict=True)
     ]
-    audience, stalls = Audience(), StallProbe(WINDOW)
+    audience, stalls = Audience(), StallProbe(WINDOW, LINGER)
     feeds = {shown.purgatory.name: Feed(everything, shown, audience, stalls) for shown in everything}
 
     async def data(request: Request) -> Response:

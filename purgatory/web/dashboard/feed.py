@@ -11,14 +11,20 @@ from starlette.requests import Request
 
 from purgatory import DelayedOperation
 from purgatory._core.timer import clock_of
+from purgatory._figures.stall import StallProbe
 from purgatory.web.dashboard.audience import Audience
 from purgatory.web.dashboard.search import Search
 from purgatory.web.dashboard.shown import Shown
 from purgatory.web.dashboard.snapshot import take_snapshot, with_found
-from purgatory.web.dashboard.stall import StallProbe
 
 INTERVAL: Final = 1.0
 """Seconds between two snapshots, whatever the number of viewers."""
+
+LINGER: Final = 10.0
+"""Seconds for which the loop is measured after a viewer has looked.
+
+Where several processes answer at one address, a viewer looks at each of them every few seconds.
+"""
 
 
 class Feed:

@@ -17,10 +17,11 @@ import pytest
 from starlette.types import Message
 
 from purgatory import Purgatory
+from purgatory._figures.stall import PERIOD
 from purgatory.testing import VirtualTimeLoop
 from purgatory.web.dashboard import audience, dashboard
+from purgatory.web.dashboard.feed import LINGER
 from purgatory.web.dashboard.process import this_process
-from purgatory.web.dashboard.stall import LINGER, PERIOD
 from tests.operations import Gate, a_few_turns
 from tests.web.dashboard.viewer import client, data
 

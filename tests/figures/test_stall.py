@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
+from purgatory._figures.stall import PERIOD, StallProbe
 from purgatory.testing import VirtualTimeLoop
-from purgatory.web.dashboard.stall import LINGER, PERIOD, StallProbe
+
+LINGER: Final = 10.0
 
 
 async def test_a_loop_that_is_never_blocked_is_never_late(virtual_time: VirtualTimeLoop) -> None:
-    probe = StallProbe(5)
+    probe = StallProbe(5, LINGER)
     probe.look(virtual_time.time())
     await asyncio.sleep(3)
     worst = probe.worst(virtual_time.time())
@@ -23,7 +26,7 @@ async def test_each_second_has_its_longest_stall_to_within_a_period(
     def stall(seconds: float) -> None:
         virtual_time._now += seconds
 
-    probe = StallProbe(3)
+    probe = StallProbe(3, LINGER)
     probe.look(virtual_time.time())
     for at, seconds in {0.105: 0.05, 0.505: 0.3, 1.205: 0.1}.items():
         virtual_time.call_at(at, stall, seconds)
@@ -37,7 +40,7 @@ async def test_each_second_has_its_longest_stall_to_within_a_period(
 async def test_a_probe_goes_on_while_somebody_looks_now_and_then_and_leaves_no_timer(
     virtual_time: VirtualTimeLoop,
 ) -> None:
-    probe = StallProbe(60)
+    probe = StallProbe(60, LINGER)
     for _ in range(3):
         probe.look(virtual_time.time())
         await asyncio.sleep(LINGER - 1)
