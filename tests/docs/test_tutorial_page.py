@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -83,13 +84,11 @@ def worker(project: Path) -> Iterator[Server]:
 
 
 def check(session: str, *servers: Server) -> None:
-    """Run the commands, each request on the next of the servers in turn. They print what the session shows."""
+    """Run the commands, each on another of the servers in turn. They print what the session shows."""
     commands = "\n".join(line[2:] for line in session.splitlines() if line.startswith("$ "))
-    turn = iter(range(commands.count("localhost:8000")))
-    addressed = re.sub(
-        "localhost:8000", lambda _: f"127.0.0.1:{servers[next(turn) % len(servers)].port}", commands
-    )
-    done = subprocess.run(["bash", "-ec", addressed], text=True, capture_output=True, check=True, timeout=60)
+    addresses = cycle(f"127.0.0.1:{server.port}" for server in servers)
+    script = re.sub("localhost:8000", lambda _: next(addresses), commands)
+    done = subprocess.run(["bash", "-ec", script], text=True, capture_output=True, check=True, timeout=60)
     # curl ends no line.
     shown = "".join(line for line in session.splitlines() if not line.startswith("$ "))
     assert done.stdout == shown
