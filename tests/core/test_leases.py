@@ -33,7 +33,7 @@ def names_of(program: Program, directory: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def leases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, purgatory: Purgatory) -> Any:
-    return names_of(LEASES, tmp_path, monkeypatch).Leases(purgatory)
+    return names_of(LEASES, tmp_path, monkeypatch).Leases(purgatory, seconds=60)
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def of_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace
 async def test_a_lease_goes_to_the_next_in_line_when_the_first_task_is_cancelled(
     leases: Any, first: str
 ) -> None:
-    held = await leases.acquire("printer", seconds=60, wait=60)
-    ada, grace = (asyncio.create_task(leases.acquire("printer", seconds=60, wait=60)) for _ in range(2))
+    held = await leases.acquire("printer", wait=60)
+    ada, grace = (asyncio.create_task(leases.acquire("printer", wait=60)) for _ in range(2))
     await a_few_turns()
     if first == "the lease ends":
         leases.release("printer", held)
@@ -60,8 +60,8 @@ async def test_a_lease_goes_to_the_next_in_line_when_the_first_task_is_cancelled
 
 
 async def test_a_lease_that_ended_before_its_task_was_cancelled_is_released_once(leases: Any) -> None:
-    held = await leases.acquire("printer", seconds=60, wait=60)
-    ada = asyncio.create_task(leases.acquire("printer", seconds=60, wait=60))
+    held = await leases.acquire("printer", wait=60)
+    ada = asyncio.create_task(leases.acquire("printer", wait=60))
     await a_few_turns()
     leases.release("printer", held)
     leases.held["printer"].reschedule(0)
@@ -72,9 +72,9 @@ async def test_a_lease_that_ended_before_its_task_was_cancelled_is_released_once
 
 
 async def test_a_holder_that_has_lost_its_lease_does_not_release_the_lease_of_another(leases: Any) -> None:
-    lost = await leases.acquire("printer", seconds=60, wait=60)
+    lost = await leases.acquire("printer", wait=60)
     lost.reschedule(0)
-    lease = await leases.acquire("printer", seconds=60, wait=60)
+    lease = await leases.acquire("printer", wait=60)
     leases.release("printer", lost)
     assert leases.held == {"printer": lease}
 
@@ -89,8 +89,8 @@ async def test_a_request_whose_turn_comes_while_the_purgatory_closes_gets_none(l
             leases.release("printer", held)
 
     leases.purgatory.try_complete_else_watch(Stop(60), ["stop"])
-    held = await leases.acquire("printer", seconds=60, wait=60)
-    request = asyncio.create_task(leases.acquire("printer", seconds=60, wait=60))
+    held = await leases.acquire("printer", wait=60)
+    request = asyncio.create_task(leases.acquire("printer", wait=60))
     await a_few_turns()
     closing = asyncio.create_task(leases.purgatory.aclose())
     while leases.held:  # noqa: ASYNC110  # an Event would come a turn too late
