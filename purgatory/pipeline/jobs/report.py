@@ -57,10 +57,10 @@ _ORDERS: Final = {
 }
 
 
-# The numbers of files and of rows of each table: kept, duplicates, quarantined. Of each segment, the last
-# reading counts.
+# The numbers of files and of rows of each table (kept, duplicates, quarantined), and when its last file was
+# written. Of each segment, the last reading counts.
 _COMMITS: Final = f"""
-SELECT "table", count(*) AS files, count(reason) AS unreadable_files,
+SELECT "table", max(modified) AS written, count(*) AS files, count(reason) AS unreadable_files,
     {", ".join(f"coalesce(total({each}), 0) AS {each}" for each in ROW_COUNTS)}
 FROM (FROM rows QUALIFY row_number() OVER (PARTITION BY "table", source ORDER BY batch DESC) = 1)
 GROUP BY ALL

@@ -71,6 +71,12 @@ class Findings:
         return min(row["since"] for row in rows), max(row["until"] for row in rows)
 
     @property
+    def ahead(self) -> timedelta:
+        """How long after the last file of the journal was written the last event was, by its time."""
+        written = [row["written"] for row in self[COMMITS]]
+        return self.span[1] - max(written) if self.span and written else timedelta()
+
+    @property
     def incomplete(self) -> list[tuple[datetime, datetime]]:
         """The intervals of time in which the journal lacks rows."""
         intervals: list[tuple[datetime, datetime]] = []

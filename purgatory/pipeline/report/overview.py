@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from purgatory.journal.schema import EXPIRED
@@ -17,6 +18,8 @@ from purgatory.pipeline.text import counted, duration, percent
 
 # At most this many names of nodes are listed.
 _MAX_NAMES: Final = 5
+# The clocks of a node and of the machine that stores its journal may differ by this much.
+_AHEAD: Final = timedelta(minutes=1)
 
 
 def overview(findings: Findings) -> Section:
@@ -72,6 +75,12 @@ def _warnings(findings: Findings) -> Iterator[str]:
             "compacted.",
             "advise",
             findings.dataset,
+        )
+    if findings.ahead > _AHEAD:
+        yield markup.paragraph(
+            f"The times reach {duration(findings.ahead // timedelta(microseconds=1))} beyond the moment at "
+            "which the journal was written. So this is virtual time, or the clock of a node is wrong.",
+            "warning",
         )
     minutes = sum(row["incomplete_minutes"] for row in findings[GAPS])
     if minutes:

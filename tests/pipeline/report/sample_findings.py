@@ -171,9 +171,9 @@ def recommendation(purgatory: str = "fetch") -> Row:
     return whole | chosen | {"sentence": f"Take five for {purgatory}."}
 
 
-def commits(kept: int = 12) -> list[Row]:
+def commits(kept: int = 12, written: datetime = NOON + timedelta(hours=1)) -> list[Row]:
     counts = {"files": 2, "unreadable_files": 1, "rows": kept + 3, "duplicates": 2, "quarantined": 1}
-    return [{"table": "operations", "kept": kept, **counts}]
+    return [{"table": "operations", "written": written, "kept": kept, **counts}]
 
 
 def nodes(*names: str, lost: int = 0) -> list[Row]:

@@ -107,6 +107,7 @@ def test_it_writes_a_page_and_its_tables(
         ("c", 3),
     ]
     assert [(row["table"], row["kept"]) for row in tables["commits"]] == [("gaps", 2), ("operations", 2)]
+    assert {row["written"] for row in tables["commits"]} == {NOON}
     # Only curves of kinds, and timeouts of kinds before those of keys.
     assert [row["waited_us"] for row in tables["curves"]] == [0, 1_000, 2_000, 4_000]
     assert [row["key"] for row in tables["timeouts"]] == [None] * 3 + ["k"] * 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 
@@ -18,6 +19,7 @@ from purgatory.pipeline.report.timeouts import timeouts as timeouts_section
 from purgatory.pipeline.report.verdicts import headline, verdicts
 from purgatory.pipeline.tables import ADVICE_TABLES, REPLAY_TABLES
 from tests.pipeline.report.sample_findings import (
+    NOON,
     PRODUCE,
     advice,
     commits,
@@ -85,6 +87,16 @@ def test_of_many_nodes_only_the_first_are_named() -> None:
 
     assert "nodes 7" in text
     assert "recorded by a, b, c, d, e, …" in text
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0, True), (179, True), (180, False), (3600, False)])
+def test_times_that_are_later_than_the_journal_was_written_are_virtual_or_wrong(
+    seconds: int, said: bool
+) -> None:
+    written = NOON + timedelta(seconds=seconds)
+    text = words(overview(findings(**summary(*map(minute, range(4))), commits=commits(4, written))))
+    assert ("the journal was written. So this is virtual time" in text) is said
+    assert ("The times reach 4 min 0 s beyond" in text) is (seconds == 0)
 
 
 def test_incomplete_minutes_are_in_the_overview() -> None:
