@@ -44,6 +44,7 @@ myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]
 
 html_theme = "furo"
+pygments_dark_style = "a11y-dark"
 html_title = f"Purgatory {release}"
 html_favicon = "../purgatory/web/dashboard/static/icon.svg"
 html_static_path = ["_static"]
