@@ -343,9 +343,10 @@ def healthy(name: str, **alarms: object) -> dict[str, object]:
     ("health", "sentence", "tabs"),
     [
         ([healthy("first")], "All is well.", []),
+        ([healthy("first"), healthy("polls")], "Both are well.", ["first", "polls"]),
         (
             [healthy("first"), healthy("polls"), healthy("seats")],
-            "All 3 are well.",
+            "All three are well.",
             ["first", "polls", "seats"],
         ),
         (
