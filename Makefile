@@ -27,7 +27,7 @@ MAKEFLAGS += --jobs=2
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo report serve broker delayed kafka programs test check test-interpreted test-compiled test-long test-kafka test-python test-core test-debug lint types docs docs-links dist bench bench-full bench-kafka bench-pipeline bench-report clean
+.PHONY: help demo report serve broker delayed kafka programs test test-docs check test-interpreted test-compiled test-long test-kafka test-python test-core test-debug lint types docs docs-links dist bench bench-full bench-kafka bench-pipeline bench-report clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,7 +61,7 @@ kafka: $(KAFKA)/.built ## Bring Apache Kafka into build/kafka (needs Maven and a
 
 # Many tests wait for servers, browsers and Java, so there are three workers for two cores.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * os.cpu_count() // 2)')
-# `make docs` runs tests/docs.
+# `make test-docs` runs tests/docs.
 # tests/conftest.py says which tests stay together on a worker, and which come first.
 PYTEST := -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/docs
 FAST := -m 'not slow and not long and not kafka'
@@ -85,7 +85,7 @@ test: $(COMPILED_TREE)/.built $(VENV)/.dev ## Run the fast tests, in under 4 min
 	$(COMPILED) $(REQUIRE_COMPILED) $(BIN)/python $(PYTEST) $(FAST)
 	$(INTERPRETED) $(BIN)/python $(PYTEST) $(FAST) $(DIFFERENT_TESTS)
 
-check: lint types docs programs $(COMPILED_TREE)/.built $(VENV)/.java ## Run what CI runs: lint, types, docs, coverage, all tests but the long ones
+check: lint types test-docs programs $(COMPILED_TREE)/.built $(VENV)/.java ## Run what CI runs: lint, types, docs, coverage, all tests but the long ones
 	$(COMPILED) $(REQUIRE_COMPILED) HYPOTHESIS_PROFILE=check $(BIN)/python $(PYTEST) -m 'not long and not kafka' $(COMPILED_TESTS)
 	$(BIN)/coverage erase
 	$(INTERPRETED) HYPOTHESIS_PROFILE=check $(BIN)/coverage run $(PYTEST) -m 'not long' $(PACKAGE_TESTS)
@@ -144,8 +144,10 @@ programs: $(COMPILED_TREE)/.built $(UV) ## Run the demo, and the examples' --hel
 
 SPHINX := $(INTERPRETED) $(BIN)/sphinx-build --nitpicky --fail-on-warning --quiet --fresh-env -d build/doctrees
 
-docs: $(VENV)/.docs ## Build the documentation in build/docs, strictly, and run its programs
+docs: $(VENV)/.docs ## Build the documentation in build/docs, strictly
 	$(SPHINX) -b html docs build/docs
+
+test-docs: docs ## Build the documentation, and run its programs and its tests
 	$(INTERPRETED) $(BIN)/python -m pytest -q tests/docs
 
 docs-links: $(VENV)/.docs ## Check the documentation's links to other sites (needs the internet)

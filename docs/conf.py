@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 import zlib
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any
+
+from docutils import nodes
 
 import purgatory
 
@@ -13,6 +19,8 @@ if TYPE_CHECKING:
     from sphinx.addnodes import pending_xref
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
+
+ROOT = Path(__file__).parents[1]
 
 project = "Purgatory"
 author = "the Purgatory contributors"
@@ -37,9 +45,31 @@ suppress_warnings = ["myst.header"]
 
 html_theme = "furo"
 html_title = f"Purgatory {release}"
+html_favicon = "../purgatory/web/dashboard/static/icon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_theme_options = {"top_of_page_buttons": []}
+templates_path = ["_templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+        "site.html",
+    ]
+}
+html_theme_options: dict[str, Any] = {"top_of_page_buttons": []}
+# Where the sources are: each page gets a link to edit it, and the sidebar one to the repository.
+repository = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {}).get("Repository")
+if repository:
+    html_context = {"repository": repository}
+    html_theme_options = {
+        "source_repository": repository,
+        "source_branch": "main",
+        "source_directory": "docs/",
+        "top_of_page_buttons": ["edit"],
+    }
 html_show_sphinx = False
 copybutton_prompt_text = r"\$ "
 copybutton_prompt_is_regexp = True
@@ -75,7 +105,7 @@ nitpick_ignore_regex = [
 
 # Links into other projects' documentation. When an inventory cannot be fetched, Sphinx takes the next
 # location, an empty inventory: so the strict build passes offline, without these links.
-EMPTY_INVENTORY = Path(__file__).parents[1] / "build" / "empty.inv"
+EMPTY_INVENTORY = ROOT / "build" / "empty.inv"
 EMPTY_INVENTORY.parent.mkdir(exist_ok=True)
 EMPTY_INVENTORY.write_bytes(
     b"# Sphinx inventory version 2\n# Project: none\n# Version: 0\n"
@@ -109,6 +139,31 @@ def link_to_public_name(
     return python.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, content)
 
 
+# installation.md says between these what works before there is a release. The first release removes it there.
+UNTIL_THE_RELEASE = ("<!-- until the release -->", "<!-- end -->")
+
+
+def say_what_installs_today(app: Sphinx, page: str, source: list[str]) -> None:
+    """Below its first command that installs the library, a page says what has to come before that command."""
+    start, end = UNTIL_THE_RELEASE
+    if page == "installation" or start not in (ROOT / "docs" / "installation.md").read_text():
+        return
+    note = f"\n\n```{{include}} /installation.md\n:start-after: {start}\n:end-before: {end}\n```"
+    command = r"pip install[^\n]* '?asyncio-purgatory.*?(?=\n\n)"
+    source[0] = re.sub(command, rf"\g<0>{note}", source[0], count=1, flags=re.DOTALL)
+
+
+def describe(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], tree: nodes.document | None
+) -> None:
+    """Give the page's first paragraph to search engines."""
+    for paragraph in tree.findall(nodes.paragraph) if tree else ():
+        if isinstance(paragraph.parent, nodes.section):
+            text = escape(shorten(paragraph.astext(), 160, placeholder=" …"))
+            context["metatags"] += f'<meta name="description" content="{text}">'
+            return
+
+
 # What the theme and Sphinx write, and what a keyboard and a screen reader need: levels of headings, code that
 # the keyboard scrolls, and names that tell two landmarks apart.
 AMENDED = {
@@ -132,5 +187,7 @@ def setup(app: Sphinx) -> None:
     """Refuse the compiled core, whose signatures have no annotations."""
     if purgatory.COMPILED:
         raise RuntimeError("the reference needs the interpreted core: set PYTHONPATH to the checkout")
+    app.connect("source-read", say_what_installs_today)
     app.connect("missing-reference", link_to_public_name)
+    app.connect("html-page-context", describe)
     app.connect("build-finished", make_accessible)

@@ -21,7 +21,7 @@ class DelayedOperation(Operation, Generic[R]):
 
     Subclass it, call ``super().__init__(timeout)``, and override `try_complete`. Override `on_complete` and
     `on_expiration` where there is a result or something to clean up. Offer it to a purgatory with
-    `Purgatory.try_complete_else_watch`, and await it or not: the hooks run either way.
+    `Purgatory.try_complete_else_watch`. Awaiting is optional: its hooks run anyway.
 
     `timeout` is in seconds, and counts from the offer. None and infinity never expire. With zero or less the
     condition is tried once, and the operation expires at once if it does not hold. Raises ValueError for NaN
@@ -35,8 +35,8 @@ class DelayedOperation(Operation, Generic[R]):
     refused with TypeError, and so is an `async def` hook. (Assignments are looked for in the source. Where
     there is none, only debug mode sees them.)
 
-    The model is Kafka's `DelayedOperation`, with two differences. An operation that ends leaves every list at
-    once. An exception in a hook ends that operation (FAILED) and nothing else. (The exception of a FAILED
+    The model is Kafka's `DelayedOperation`, with two differences. A finished wait costs no memory. An
+    exception in a hook ends that operation (FAILED) and nothing else. (The exception of a FAILED
     operation keeps its frames alive, and so the operation itself, until the garbage collector runs.)
     """
 
@@ -72,7 +72,7 @@ class DelayedOperation(Operation, Generic[R]):
 
         @property
         def add_done_callback(self) -> NoReturn:
-            """asyncio.wait would ask for it, and name no way out."""
+            """Not supported: use `asyncio.ensure_future(operation)`."""
             raise AttributeError(
                 f"{type(self).__name__} is an awaitable, neither a future nor a task: asyncio.wait() and "
                 "done callbacks need asyncio.ensure_future(operation), which makes a task that awaits it"

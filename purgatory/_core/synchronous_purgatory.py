@@ -59,9 +59,9 @@ class SynchronousPurgatory:
     def try_complete_else_watch(self, operation: Op, keys: Iterable[Hashable] = ()) -> Op:
         """Try `operation` once. If its condition does not hold, park it on `keys` until its timeout.
 
-        Returns the operation, which can be awaited or left alone. Nothing else runs between the try and the
-        watching. So a change of the condition that is followed by a check of a key is never missed. A key
-        named twice is watched once. The cost is O(keys), however many operations are pending.
+        Returns the operation. Awaiting is optional: its hooks run anyway. Nothing else runs between the try
+        and the watching. So a change that is followed by a check of a key is never missed. A key named twice
+        is watched once. The cost is O(keys), however many operations are pending.
 
         A `DelayedValue`, a `DelayedQuorum` and a `Session` need no keys, because nobody has to check them.
 
@@ -75,7 +75,7 @@ class SynchronousPurgatory:
     def check_and_complete(self, key: Hashable, limit: Any = None) -> int:
         """Try the operations that watch `key`, in order. Returns how many this call completed.
 
-        It returns a count. To know which operations have completed, note it in their `on_complete`.
+        It does not say which; record that in `on_complete`.
 
         With a `limit` it stops as soon as so many have completed: ``limit=1`` hands over one permit, first
         come first served. The number returned may exceed the limit, because it includes the checks that hooks

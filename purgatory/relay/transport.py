@@ -54,8 +54,8 @@ class Transport(Protocol):
         while True:
             async with create_task_group() as group:
                 await group.start(transport.run, receiver)
-                await transport.subscribe(channels)      # again for each connection
-                ...                                   # subscribe and unsubscribe, one call at a time
+                await transport.subscribe(channels)    # for each connection
+                ...    # subscribe and unsubscribe, one call at a time
 
     and calls `publish` from another task, also while no connection is there. Any call may be cancelled at any
     await, because the connection was lost or a timeout has passed. The transport is usable after that.

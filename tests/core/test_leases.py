@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from purgatory import Purgatory
+from purgatory import DelayedOperation, Purgatory
 from purgatory.testing import VirtualTimeLoop
 from tests.docs.programs import DOCS, Program, programs_of
 from tests.operations import a_few_turns
@@ -33,7 +33,7 @@ def names_of(program: Program, directory: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def leases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, purgatory: Purgatory) -> Any:
-    return names_of(LEASES, tmp_path, monkeypatch).Leases(purgatory)
+    return names_of(LEASES, tmp_path, monkeypatch).Leases(purgatory, seconds=60)
 
 
 @pytest.fixture
@@ -45,28 +45,25 @@ def of_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace
 async def test_a_lease_goes_to_the_next_in_line_when_the_first_task_is_cancelled(
     leases: Any, first: str
 ) -> None:
-    held = await leases.acquire("printer", "linus", seconds=60, wait=60)
-    ada, grace = (
-        asyncio.create_task(leases.acquire("printer", name, seconds=60, wait=60)) for name in ("ada", "grace")
-    )
+    held = await leases.acquire("printer", wait=60)
+    ada, grace = (asyncio.create_task(leases.acquire("printer", wait=60)) for _ in range(2))
     await a_few_turns()
     if first == "the lease ends":
-        held.force_complete()
+        leases.release("printer", held)
     ada.cancel()
-    held.force_complete()
+    leases.release("printer", held)
 
     lease = await grace
 
     assert ada.cancelled()
     assert leases.held == {"printer": lease}
-    assert lease.holder == "grace"
 
 
 async def test_a_lease_that_ended_before_its_task_was_cancelled_is_released_once(leases: Any) -> None:
-    held = await leases.acquire("printer", "linus", seconds=60, wait=60)
-    ada = asyncio.create_task(leases.acquire("printer", "ada", seconds=60, wait=60))
+    held = await leases.acquire("printer", wait=60)
+    ada = asyncio.create_task(leases.acquire("printer", wait=60))
     await a_few_turns()
-    held.force_complete()
+    leases.release("printer", held)
     leases.held["printer"].reschedule(0)
     ada.cancel()
     await asyncio.wait([ada])
@@ -74,16 +71,35 @@ async def test_a_lease_that_ended_before_its_task_was_cancelled_is_released_once
     assert leases.held == {}
 
 
-async def test_a_request_that_got_no_lease_on_closing_releases_none(leases: Any) -> None:
-    await leases.acquire("printer", "linus", seconds=60, wait=60)
-    ada = asyncio.create_task(leases.acquire("printer", "ada", seconds=60, wait=60))
+async def test_a_holder_that_has_lost_its_lease_does_not_release_the_lease_of_another(leases: Any) -> None:
+    lost = await leases.acquire("printer", wait=60)
+    lost.reschedule(0)
+    lease = await leases.acquire("printer", wait=60)
+    leases.release("printer", lost)
+    assert leases.held == {"printer": lease}
+
+
+@pytest.mark.parametrize("end", ["is answered", "is cancelled"])
+async def test_a_request_whose_turn_comes_while_the_purgatory_closes_gets_none(leases: Any, end: str) -> None:
+    class Stop(DelayedOperation[None]):
+        def try_complete(self) -> bool:
+            return False
+
+        def on_expiration(self) -> None:
+            leases.release("printer", held)
+
+    leases.purgatory.try_complete_else_watch(Stop(60), ["stop"])
+    held = await leases.acquire("printer", wait=60)
+    request = asyncio.create_task(leases.acquire("printer", wait=60))
     await a_few_turns()
     closing = asyncio.create_task(leases.purgatory.aclose())
     while leases.held:  # noqa: ASYNC110  # an Event would come a turn too late
         await asyncio.sleep(0)
-    ada.cancel()
+    if end == "is cancelled":
+        request.cancel()
     await closing
-    await asyncio.wait([ada])
+    await asyncio.wait([request])
+    assert request.cancelled() if end == "is cancelled" else request.result() is None
     assert leases.held == {}
 
 

@@ -33,10 +33,16 @@ class Program:
     """What the page says it prints; None where no text block follows."""
 
     @property
+    def module(self) -> str | None:
+        """The module that the reader saves it as, where its first line is a comment that says so."""
+        named = re.match(r"# (\w+)\.py\n", self.code)
+        return named[1] if named else None
+
+    @property
     def name(self) -> str:
-        """The page and the line, as file names of modules can have them."""
+        """Its module, or else the page and the line, as file names of modules can have them."""
         page = self.page.relative_to(ROOT).with_suffix("").as_posix()
-        return re.sub(r"\W", "_", f"{page}_line_{self.line}")
+        return self.module or re.sub(r"\W", "_", f"{page}_line_{self.line}")
 
 
 def programs_of(page: Path) -> Iterator[Program]:

@@ -1,4 +1,4 @@
-"""The built site can be used with a keyboard and a screen reader. `make docs` builds it before."""
+"""The built site can be used with a keyboard and a screen reader. `make test-docs` builds it before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.browser import browser as browser
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-# `make docs` alone does not install it.
+# `make test-docs` alone does not install it.
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 SITE = Path(__file__).parents[2] / "build" / "docs"
 

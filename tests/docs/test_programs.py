@@ -41,7 +41,8 @@ def needs_pytest(program: Program) -> bool:
     return page_of(program) in RUN_BY_PYTEST and is_test
 
 
-STANDALONE = [program for program in PROGRAMS if not needs_pytest(program)]
+# Modules of one service are run together, by tests of their page.
+STANDALONE = [program for program in PROGRAMS if not (needs_pytest(program) or program.module)]
 
 
 @pytest.fixture(autouse=True)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.docs.programs import DOCS, programs_of
 
 PAGE = DOCS / "how-to" / "testing-services.md"
+TUTORIAL = DOCS / "tutorial.md"
 
 
-def test_the_shown_tests_pass(pytester: pytest.Pytester) -> None:
-    conftest, tests = programs_of(PAGE)
-    pytester.makeconftest(conftest.code)
+def test_the_shown_tests_pass_with_the_settings_of_the_tutorial(pytester: pytest.Pytester) -> None:
+    (tests,) = programs_of(PAGE)
     pytester.makepyfile(test_news=tests.code)
-    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
+    (settings,) = re.findall(r"^```ini\n(.*?)^```$", TUTORIAL.read_text(), flags=re.DOTALL | re.MULTILINE)
+    pytester.makeini(settings)
 
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
 
-    result.assert_outcomes(passed=5)
-    assert tests.printed == "5 passed\n"
+    result.assert_outcomes(passed=4)
+    assert tests.printed == "4 passed\n"

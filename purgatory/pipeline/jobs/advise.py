@@ -78,7 +78,7 @@ def run(spark: Spark, options: Namespace) -> None:
     told = pa.Table.from_pylist([asdict(each) for each in verdicts], VERDICTS.columns)
     dataset.replace(VERDICTS, told, this_run)
 
-    for line in (*_spoken(verdicts), "", fill(UNLESS, 100), "", *_table(readings)):
+    for line in (*_spoken(verdicts), "", fill(UNLESS, 88), "", *_table(readings)):
         print(line)
 
 
@@ -128,7 +128,7 @@ def _spoken(verdicts: Sequence[Verdict]) -> Iterable[str]:
 
 
 def _indented(text: str) -> str:
-    return fill(printable(text), 100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+    return fill(printable(text), 88, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _table(readings: Sequence[Reading]) -> Iterable[str]:
