@@ -343,9 +343,10 @@ def healthy(name: str, **alarms: object) -> dict[str, object]:
     ("health", "sentence", "tabs"),
     [
         ([healthy("first")], "All is well.", []),
+        ([healthy("first"), healthy("polls")], "Both are well.", ["first", "polls"]),
         (
             [healthy("first"), healthy("polls"), healthy("seats")],
-            "All 3 are well.",
+            "All three are well.",
             ["first", "polls", "seats"],
         ),
         (
@@ -620,6 +621,22 @@ def test_pointing_at_a_chart_shows_its_values_and_they_stay_with_the_next_snapsh
         expect(page.locator("#stalls-value")).to_have_text("2 seconds ago: not measured")
         page.locator("#waits").focus()
         expect(page.locator("#stalls-value")).to_have_text("")
+
+
+def test_the_page_is_laid_out_once_for_a_snapshot(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+
+    def layouts() -> int:
+        metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
+        return int(metrics["LayoutCount"])
+
+    before = layouts()
+    for _ in range(3):
+        page.wait_for_event("response", lambda response: "/data" in response.url)
+    # Each snapshot is one. The others are of the clock.
+    assert layouts() - before <= 6
 
 
 def test_a_selection_of_text_survives_the_next_snapshot(open_page: Callable[..., Page], host: Host) -> None:

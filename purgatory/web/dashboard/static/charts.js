@@ -8,6 +8,9 @@ const FOOT = 18;
 // The width of a label of the axis.
 const LABEL = 56;
 
+// The width of each chart by its id. To ask the page for a width is to have it lay everything out at once.
+const widths = new Map();
+
 // By the id of a chart: how many columns it has, their texts, and the one that the viewer points at.
 const charts = new Map();
 
@@ -21,33 +24,35 @@ function roundUp(value) {
 
 // Draw columns of stacked bars. `columns` has for each the pairs of a class and a value; `texts` says each in words. At
 // column `mark`, if any, is a line.
-function drawChart(id, { label, columns, texts, least, top, axisLabels, mark = null }) {
-  const host = byId(id);
-  const width = Math.max(200, host.clientWidth);
+function drawChart(id, drawn) {
+  const { label, columns, texts, least, top, axisLabels, mark = null } = drawn;
+  const width = Math.max(200, widths.get(id) ?? 0);
   const floor = HEIGHT - FOOT;
   const step = width / columns.length;
+  const wide = Math.max(1, step - 1);
   const highest = roundUp(Math.max(least, ...columns.map((parts) => sum(parts.map(([, value]) => value)))));
-  const bars = columns.flatMap((parts, column) => {
+  // The bars of one class are one path: a page that is open all day draws hundreds of bars each second.
+  const bars = new Map();
+  columns.forEach((parts, column) => {
     let y = floor;
-    return parts.filter(([, value]) => value !== null).map(([name, value]) => {
-      const tall = (value / highest) * (floor - 12);
-      y -= value && Math.max(1, tall);
-      return svgElement("rect", { class: `bar ${name}`, x: column * step + 0.5, y, width: Math.max(1, step - 1), height: value && Math.max(1, tall) });
-    });
+    for (const [name, value] of parts) {
+      const tall = value && Math.max(1, (value / highest) * (floor - 12));
+      y -= tall;
+      bars.set(name, (bars.get(name) ?? "") + (tall ? `M${column * step + 0.5} ${y}h${wide}v${tall}h${-wide}z` : ""));
+    }
   });
-  host.replaceChildren(
+  fill(byId(id), [
     svgElement(
-      "svg",
-      { viewBox: `0 0 ${width} ${HEIGHT}`, height: HEIGHT, role: "img", "aria-label": label },
+      "svg", { viewBox: `0 0 ${width} ${HEIGHT}`, height: HEIGHT, role: "img", "aria-label": label },
       svgElement("path", { class: "axis", d: `M0 ${floor + 0.5}H${width}M0 12.5H${width}` }),
       svgElement("text", { x: 0, y: 9 }, top(highest)),
-      ...bars,
+      ...[...bars].map(([name, d]) => svgElement("path", { class: `bar ${name}`, d })),
       ...axisLabels(width, step),
       ...(mark === null ? [] : [svgElement("path", { class: "restarted", d: `M${mark * step} 2V${floor}` }, svgElement("title", {}, "The process was restarted here."))]),
       svgElement("rect", { class: "pointed", y: 12, width: step, height: floor - 12, visibility: "hidden" }),
     ),
-  );
-  charts.set(id, { pointed: null, ...charts.get(id), texts, step });
+  ]);
+  charts.set(id, { pointed: null, ...charts.get(id), drawn, texts, step });
   // A screen reader reads what the viewer points at, but not each update of it.
   byId(`${id}-value`).setAttribute("aria-live", "off");
   showPointed(id);
@@ -70,8 +75,16 @@ function point(id, column) {
   showPointed(id);
 }
 
+const observer = new ResizeObserver((entries) => {
+  for (const { target: { id }, contentRect } of entries) {
+    widths.set(id, Math.round(contentRect.width));
+    if (charts.has(id)) drawChart(id, charts.get(id).drawn);
+  }
+});
+
 for (const host of document.querySelectorAll(".chart")) {
   const { id } = host;
+  observer.observe(host);
   host.addEventListener("pointermove", ({ clientX }) => {
     if (!charts.has(id)) return;
     const { left, width } = host.getBoundingClientRect();
@@ -177,7 +190,7 @@ export function showWaits(waits) {
   fill(byId("waits-list"), outcomes.map((outcome) => (
     element("li", { data: { key: outcome } }, element("i", { className: outcome }), `${outcome}: `, ...quantiles(shown[outcome]))
   )));
-  drawHistograms("waits", shown, byId("waits-list").innerText.replaceAll("\n", "; "));
+  drawHistograms("waits", shown, [...byId("waits-list").children].map((each) => each.textContent).join("; "));
 }
 
 export function showLateness(lateness) {

@@ -252,7 +252,6 @@ byId("hottest").addEventListener("click", ({ target }) => {
 document.addEventListener("visibilitychange", () => { watchedAt = performance.now(); });
 byId("internals").addEventListener("toggle", drawWheel);
 byId("restart").querySelector("button").addEventListener("click", () => { byId("restart").hidden = true; });
-addEventListener("resize", () => latest !== null && showCharts());
 
 const freshness = setInterval(showFreshness, 1000);
 follow().catch(end);

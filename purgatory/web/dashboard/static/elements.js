@@ -21,11 +21,14 @@ export function svgElement(tag, attributes = {}, ...children) {
   return made;
 }
 
+// The selected text, if any. It is kept, because to ask for it is to have the page lay everything out at once.
+let selection = null;
+document.addEventListener("selectionchange", () => { selection = getSelection().isCollapsed ? null : getSelection(); });
+
 // Call `show`, unless a text in the part of the page with this id is selected: then the part stays as it is.
 export function update(id, show) {
   const part = byId(id);
-  const selection = getSelection();
-  const held = !selection.isCollapsed && selection.containsNode(part, true);
+  const held = selection?.containsNode(part, true) ?? false;
   part.classList.toggle("held", held);
   if (held) return;
   const focused = part.contains(document.activeElement) ? document.activeElement : null;

@@ -3,8 +3,6 @@
 import { alarms, past, stallWord } from "./health.js";
 import { byId, duration, number, plural, timeOfDay, write } from "./elements.js";
 
-const sum = (counts) => counts.reduce((total, count) => total + count, 0);
-
 // Show a figure with a word for its alarm, if any.
 function card(id, value, more, alarm = "") {
   write(id, value);
@@ -47,8 +45,7 @@ export function showPart(id, figures) {
     if (index >= figures.length) return;
     const [, figure] = figures[index];
     each.className = figure === false ? "card alarm" : "card";
-    const value = each.querySelector(".value");
-    if (value.textContent !== inWords(figure)) value.textContent = inWords(figure);
+    write(each.querySelector(".value"), inWords(figure));
   });
 }
 

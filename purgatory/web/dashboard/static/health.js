@@ -34,6 +34,7 @@ function inWords({ fullness, refused, refused_in: seconds, failed, missed, conne
   ].join(", ");
 }
 
+const WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 const address = (name) => `?purgatory=${encodeURIComponent(name)}`;
 const link = (name) => element("a", { href: address(name) }, element("bdi", {}, name));
 
@@ -47,7 +48,7 @@ export function showHealth({ health, name: shown }, stall) {
     ...(loop ? [["The event loop: ", loop, ` for up to ${duration(stall)}. `]] : []),
   ];
   const calm = !sentences.length;
-  if (calm) sentences.push([health.length === 1 ? "All is well." : `All ${number.format(health.length)} are well.`]);
+  if (calm) sentences.push([["", "All is well.", "Both are well."][health.length] ?? `All ${WORDS[health.length] ?? number.format(health.length)} are well.`]);
   else if (well.length > TABS) sentences.push([`${number.format(well.length)} others: well.`]);
   else if (well.length) sentences.push([...well.flatMap(({ name }, index) => [index ? ", " : "", link(name)]), ": well."]);
   fill(byId("health"), sentences.flat());
