@@ -44,6 +44,7 @@ myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]
 
 html_theme = "furo"
+pygments_dark_style = "a11y-dark"
 html_title = f"Purgatory {release}"
 html_favicon = "../purgatory/web/dashboard/static/icon.svg"
 html_static_path = ["_static"]
@@ -165,12 +166,13 @@ def describe(
 
 
 # What the theme and Sphinx write, and what a keyboard and a screen reader need: levels of headings, code that
-# the keyboard scrolls, and names that tell two landmarks apart.
+# the keyboard scrolls, names that tell two landmarks apart, and no heading without a text.
 AMENDED = {
     'class="caption" role="heading">': 'class="caption" role="heading" aria-level="2">',
     "<pre>": '<pre tabindex="0">',
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="The site">',
     '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="This page">',
+    '<th class="head"><p></p></th>': "<td></td>",
 }
 
 

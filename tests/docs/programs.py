@@ -14,6 +14,9 @@ DOCS = ROOT / "docs"
 # docs/benchmarks is generated.
 PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "benchmarks" not in page.parts)]
 
+# A longer line of code is cut on a screen of 1280 pixels.
+WIDTH = 88
+
 # The blocks of this page are one module, which its own tests run.
 BUGS = DOCS / "how-to" / "bugs-you-need-not-write.md"
 

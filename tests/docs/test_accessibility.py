@@ -17,7 +17,7 @@ axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 SITE = Path(__file__).parents[2] / "build" / "docs"
 
 
-@pytest.mark.parametrize("page", ["index", "tutorial", "how-to/long-poll"])
+@pytest.mark.parametrize("page", ["index", "tutorial", "how-to/long-poll", "deployment"])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_axe_finds_no_fault_in_a_page_of_the_site(browser: Browser, page: str, width: int) -> None:
     with browser.new_page(viewport={"width": width, "height": 900}) as tab:

@@ -14,7 +14,7 @@ import prometheus_client
 import pytest
 
 from purgatory.testing import VirtualTimeLoop
-from tests.docs.programs import PROGRAMS, ROOT, Program, write_programs
+from tests.docs.programs import PROGRAMS, ROOT, WIDTH, Program, write_programs
 
 # Virtual time passes while data is on its way through a socket, or to a loop in another thread.
 IN_REAL_TIME = {
@@ -81,6 +81,9 @@ def test_a_program_runs_on_its_own_in_real_time(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == (readme.printed, "")
 
 
+RUFF = ("--config", "pyproject.toml", "--line-length", str(WIDTH), "--no-cache")
+
+
 def check_all(command: Sequence[str | Path], directory: Path) -> None:
     """Run a checker on all programs, with the project's own settings."""
     command = [sys.executable, "-m", *command, *write_programs(directory)]
@@ -96,8 +99,8 @@ def test_the_programs_pass_strict_type_checks(tmp_path: Path) -> None:
 
 
 def test_the_programs_pass_the_linter(tmp_path: Path) -> None:
-    check_all(["ruff", "check", "--config", "pyproject.toml", "--no-cache"], tmp_path)
+    check_all(["ruff", "check", *RUFF], tmp_path)
 
 
 def test_the_programs_are_formatted(tmp_path: Path) -> None:
-    check_all(["ruff", "format", "--diff", "--config", "pyproject.toml", "--no-cache"], tmp_path)
+    check_all(["ruff", "format", "--diff", *RUFF], tmp_path)

@@ -121,5 +121,7 @@ def test_a_change_on_one_worker_answers_a_client_of_another(project: Path) -> No
     with ExitStack() as running:
         redis = running.enter_context(RedisServer())
         service = project / "service.py"
-        service.write_text(service.read_text().replace("Redis(", f"Redis(port={redis.port}, ", 1))
+        text = service.read_text().replace("Redis(", f"Redis(port={redis.port}, ", 1)
+        # Otherwise the relay looks at each key within 30 seconds, though nothing was signalled.
+        service.write_text(text.replace('prefix="jobs")', 'prefix="jobs"), anti_entropy=3600', 1))
         check(POLL, *[running.enter_context(worker(project)) for _ in range(2)])

@@ -32,16 +32,18 @@ class Polled(DelayStore):
 
     async def __aenter__(self) -> Self:
         await self.open()
+        self._closing = False
         self._polling = asyncio.create_task(self._poll())
         return self
 
     async def __aexit__(self, *exception: Any) -> None:
-        self._polling.cancel()
-        await asyncio.wait([self._polling])
+        # No cancellation: redis-py 8.1 loses one now and then.
+        self._closing = True
+        await self._polling
         await self.close()
 
     async def _poll(self) -> None:
-        while True:
+        while not self._closing:
             due = await self.due(time.time())
             for id, at, payload in due:
                 await self.deliver(str(id), payload, at)
