@@ -1,4 +1,4 @@
-"""The outcomes have the same colours in the dashboard, in the report and in Grafana."""
+"""The dashboard, the report and Grafana have the same colours for outcomes, and shorten no count."""
 
 from __future__ import annotations
 
@@ -58,3 +58,9 @@ def test_grafana_has_these_colours() -> None:
         if setting["id"] == "color"
     }
     assert OUTCOME_COLOURS.items() <= coloured.items()
+
+
+def test_grafana_shortens_no_count() -> None:
+    panels = json.loads((ROOT / "docs/grafana.json").read_text())["panels"]
+    units = {panel["fieldConfig"]["defaults"].get("unit") for panel in panels if "fieldConfig" in panel}
+    assert units == {"locale", "suffix:/s", "s", "Bps", None}

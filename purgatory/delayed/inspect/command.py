@@ -75,7 +75,7 @@ class ProgressLine:
         if self._clock() >= self._next:
             self._next = self._clock() + _PATIENCE
             self._shown = True
-            self._print(f"\r{read:,} of {total:,} slot files read, {read / total:.0%}")
+            self._print(f"\r{read:,} of {total:,} slot files read, {100 * read // total} %")
 
     def close(self) -> None:
         if self._shown:
@@ -100,7 +100,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _listing(found: Inspection) -> Iterator[str]:
     yield f"{'due in the hour (UTC)':<30}{'messages':>14}{'bytes':>18}"
-    for name, amount in [*((_hour(hour), due) for hour, due in found.hours.items()), ("all", found.pending)]:
+    for name, amount in [
+        *((_moment(hour * 3600, "minutes"), due) for hour, due in found.hours.items()),
+        ("all", found.pending),
+    ]:
         yield f"{name:<30}{amount.messages:>14,}{amount.bytes:>18,}"
     yield f"\nslot files: {found.slot_files:,}, each of {found.slot:g} s"
     only = f"messages only there: {found.in_log.messages:,}"
@@ -110,16 +113,20 @@ def _listing(found: Inspection) -> Iterator[str]:
         yield f"damaged: {what}"
 
 
-def _hour(hour: int) -> str:
+def _moment(seconds: float, precision: str) -> str:
     try:
-        return f"{datetime.fromtimestamp(hour * 3600, UTC):%Y-%m-%d %H:00}"
+        return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(" ", precision)
     except (ValueError, OverflowError, OSError):
         # A year that datetime does not know.
-        return f"{hour * 3600} s from 1970"
+        return f"{seconds} s from 1970"
 
 
 def _json(letter: DeadLetter) -> str:
-    fields: dict[str, object] = {"id": letter.id, "due": letter.due, "reason": letter.reason}
+    fields: dict[str, object] = {
+        "id": letter.id,
+        "due_utc": _moment(letter.due, "milliseconds"),
+        "reason": letter.reason,
+    }
     try:
         fields["payload"] = letter.payload.decode()
     except UnicodeDecodeError:

@@ -106,10 +106,8 @@ def duration_axis(title: str, ticks: Sequence[float] = ()) -> alt.Axis:
 
 
 def count_axis(title: str, ticks: Sequence[float] = ()) -> alt.Axis:
-    """An axis for counts, and for averages of counts: 5k is 5,000."""
-    # As the format of the axis, '~s' would give all labels the same prefix, and zero would be 0k. It would
-    # write a half as 500m.
-    return _axis(title, "format(datum.value, datum.value < 1 ? '~r' : '~s')", ticks)
+    """An axis for counts, and for averages of counts. No count is shortened."""
+    return _axis(title, "format(datum.value, datum.value < 1 ? '~r' : ',')", ticks)
 
 
 def share_axis(title: str, ticks: Sequence[float] = ()) -> alt.Axis:

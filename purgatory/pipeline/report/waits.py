@@ -127,9 +127,9 @@ def curves(rows: Iterable[Row], hues: Mapping[str, str], *, log_share: bool) -> 
     tooltip = [
         alt.Tooltip("series:N", title="of"),
         alt.Tooltip("text:N", title="by"),
-        alt.Tooltip("share:Q", title="still wait", format=".3%"),
-        alt.Tooltip("low:Q", title="at least (95 %)", format=".3%"),
-        alt.Tooltip("high:Q", title="at most (95 %)", format=".3%"),
+        alt.Tooltip("share_text:N", title="still wait"),
+        alt.Tooltip("low_text:N", title="at least (95 %)"),
+        alt.Tooltip("high_text:N", title="at most (95 %)"),
         alt.Tooltip("completed:Q", title="completed by then", format=","),
         alt.Tooltip("censored:Q", title="censored by then", format=","),
     ]
@@ -151,9 +151,16 @@ def _step(row: Row, *, of: int) -> dict[str, Any]:
         "low": row["survival_low"],
         "high": row["survival_high"],
         "text": duration(row["waited_us"]),
+        "share_text": percent(row["survival"]),
+        "low_text": _bound(row["survival_low"]),
+        "high_text": _bound(row["survival_high"]),
         "completed": row["completed_running"],
         "censored": _censored(row, of=of),
     }
+
+
+def _bound(share: float | None) -> str:
+    return "unknown" if share is None else percent(share)
 
 
 def _censored_ticks(curve: Sequence[Row]) -> Iterator[dict[str, Any]]:

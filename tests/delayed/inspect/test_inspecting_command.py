@@ -234,8 +234,18 @@ def test_dead_letters_are_lines_of_json(store: Store, path: Path, capsys: pytest
     assert main([str(path), "--dead-letters"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [json.loads(line) for line in lines] == [
-        {"id": "order 7", "due": NOON / 1000 + 0.001, "reason": "ValueError('no\n tea')", "payload": "tea"},
-        {"id": f"{8:016x}", "due": NOON / 1000, "reason": "refused", "payload_base64": "/w=="},
+        {
+            "id": "order 7",
+            "due_utc": "2030-03-18 12:00:00.001",
+            "reason": "ValueError('no\n tea')",
+            "payload": "tea",
+        },
+        {
+            "id": f"{8:016x}",
+            "due_utc": "2030-03-18 12:00:00.000",
+            "reason": "refused",
+            "payload_base64": "/w==",
+        },
     ]
 
 
@@ -296,7 +306,7 @@ def test_progress_is_shown_on_a_terminal_when_it_takes_long() -> None:
     progress(1001, 4000)
     now = 1.2
     progress(3000, 4000)
-    shown = "\r1,000 of 4,000 slot files read, 25%\r3,000 of 4,000 slot files read, 75%"
+    shown = "\r1,000 of 4,000 slot files read, 25 %\r3,000 of 4,000 slot files read, 75 %"
     assert terminal.getvalue() == shown
     progress.close()
     progress.close()

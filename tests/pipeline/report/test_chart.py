@@ -41,9 +41,9 @@ def test_a_note_says_which_series_are_shown() -> None:
     assert selection_note(6, 6, "kinds, the first") == ""
 
 
-def test_an_axis_of_counts_writes_a_half_without_a_prefix() -> None:
+def test_an_axis_of_counts_shortens_no_count() -> None:
     label = count_axis("pending").to_dict()["labelExpr"]
-    assert label == "format(datum.value, datum.value < 1 ? '~r' : '~s')"
+    assert label == "format(datum.value, datum.value < 1 ? '~r' : ',')"
 
 
 def test_an_axis_of_shares_writes_them_as_all_displays_do() -> None:

@@ -49,6 +49,13 @@ def test_a_step_counts_completed_and_censored_operations() -> None:
     assert [(step["completed"], step["censored"]) for step in after] == [(1, 0), (1, 2), (4, 2), (4, 6)]
 
 
+def test_a_step_has_its_shares_in_words() -> None:
+    unsure = [row | {"survival": 0.9, "survival_low": None, "survival_high": 0.99891} for row in curve()]
+    step = curves(unsure, COLOURS, log_share=False)["datasets"]["steps"][1]
+
+    assert (step["share_text"], step["low_text"], step["high_text"]) == ("90 %", "unknown", "99.89 %")
+
+
 def test_ticks_are_at_censored_waits() -> None:
     cuts = curves(curve(), COLOURS, log_share=False)["datasets"]["cuts"]
 

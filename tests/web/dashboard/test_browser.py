@@ -736,6 +736,8 @@ def test_when_several_processes_answer_the_page_names_them_and_shows_one_of_them
         # At most one request a second. The clock of the page also runs by itself.
         assert asked - start <= 12
         expect(page.locator("#processes-part")).to_contain_text("Several processes answer here")
+        # The second process has answered for the first time, but not in place of the first process.
+        expect(page.locator("#restart")).to_be_hidden()
         buttons = page.locator("#processes button")
         expect(buttons).to_have_text(["blue, process 1", "blue, process 2"])
         assert [row[1] for row in rows(page, "processes")] == ["1,000", "2,000"]

@@ -67,6 +67,7 @@ REQUESTS = "performance.getEntriesByType('resource').filter((each) => each.name.
 
 def test_the_page_names_both_processes_and_shows_the_one_that_is_chosen(page: Page, server: Server) -> None:
     expect(page.get_by_role("heading", name="Several processes answer here")).to_be_visible()
+    expect(page.locator("#restart")).to_be_hidden()
     host = socket.gethostname()
     first, second = map(int, re.findall(r"Started server process \[(\d+)\]", server.log.read_text()))
     for pid in (first, second, first):

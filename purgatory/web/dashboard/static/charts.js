@@ -6,7 +6,7 @@ const HEIGHT = 148;
 // The height below the axis, for its labels.
 const FOOT = 18;
 // The width of a label of the axis.
-const LABEL = 56;
+const LABEL = 72;
 
 // The width of each chart by its id. To ask the page for a width is to have it lay everything out at once.
 const widths = new Map();

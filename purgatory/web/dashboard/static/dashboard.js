@@ -44,8 +44,8 @@ let watchedAt = 0;
 function show(snapshot) {
   const { name, process, stalls } = snapshot;
   const now = performance.now();
-  const replaced = latest !== null && latest.process.instance !== process.instance && !isSeveral();
-  if (replaced) showRestart(latest, snapshot);
+  if (isSeveral()) [restartedAt, byId("restart").hidden] = [null, true];
+  else if (latest !== null && latest.process.instance !== process.instance) showRestart(latest, snapshot);
   previous = latest?.process.instance === process.instance ? latest : snapshot;
   if (document.body.classList.contains("stale")) {
     showBar(`Back after ${inSeconds(now - shownAt)}.`, "back");
