@@ -284,6 +284,10 @@ class Purgatory(SynchronousPurgatory):
         PurgatoryClosed or PurgatoryFull as `try_complete_else_watch` does, and whatever the predicate raises.
         """
         check_loop(self._engine, predicate)
+        if not callable(predicate):
+            raise TypeError(
+                f"wait_until takes a function to call, not {predicate!r}: put `lambda:` before it"
+            )
         operation: PredicateOperation[Any] = PredicateOperation(self._checker, predicate, timeout, every)
         try:
             value = await self.try_complete_else_watch(operation, keys)

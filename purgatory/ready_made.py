@@ -46,8 +46,8 @@ class DelayedQuorum(Unconditional, DelayedOperation[tuple[M, ...]]):
     QuorumNotReached at once, which is no TimeoutError. Both errors have the tuples `missing` and `refused`.
     The operation needs no check of its key, because `acknowledge` and `refuse` look at the count themselves.
 
-    A member that is named twice counts once. Raises TypeError when `needed` is no int, and ValueError when it
-    is below 1 or above the number of members.
+    A member that is named twice counts once. Raises TypeError when `needed` is no int or `members` is a text,
+    and ValueError when `needed` is below 1 or above the number of members.
     """
 
     __slots__ = ("_acknowledged", "_members", "_needed", "_refused")
@@ -58,6 +58,8 @@ class DelayedQuorum(Unconditional, DelayedOperation[tuple[M, ...]]):
 
     def __init__(self, needed: int, members: Iterable[M], timeout: float | None) -> None:
         super().__init__(timeout)
+        if isinstance(members, (str, bytes)):
+            raise TypeError(f"members must be a collection, not {members!r}: did you mean [{members!r}]?")
         # Sets that keep an order.
         self._members: dict[M, None] = dict.fromkeys(members)
         self._acknowledged: dict[M, None] = {}

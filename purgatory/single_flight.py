@@ -53,6 +53,8 @@ class SingleFlight(Generic[T]):
         `Purgatory.try_complete_else_watch` does. Then nothing is loaded.
         """
         check_loop(self._purgatory._engine, self)
+        if not callable(load):
+            raise TypeError(f"load must be an async function, not {safe_repr(load)}: put `lambda:` before it")
         joined = self._flights.get(key)
         flight = Flight[T](key) if joined is None else joined
         caller = self._purgatory.try_complete_else_watch(DelayedLoad(flight, timeout))

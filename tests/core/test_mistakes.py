@@ -39,6 +39,15 @@ async def test_awaiting_an_operation_that_was_never_offered_raises(purgatory: Pu
     assert await gate == "gate"
 
 
+async def test_waiting_for_a_value_in_place_of_a_function_raises(purgatory: Purgatory) -> None:
+    ready: Any = False
+    with pytest.raises(
+        TypeError, match=r"^wait_until takes a function to call, not False: put `lambda:` before"
+    ):
+        await purgatory.wait_until(ready, ["a"])
+    assert purgatory.statistics().pending == 0
+
+
 async def test_awaiting_an_operation_that_was_refused_raises() -> None:
     async with Purgatory(max_pending=1) as purgatory:
         purgatory.try_complete_else_watch(Gate(), ["a"])

@@ -239,6 +239,13 @@ def test_a_number_of_members_that_is_no_int_is_refused(needed: Any) -> None:
         DelayedQuorum(needed, ["a", "b"], 60)
 
 
+@pytest.mark.parametrize("members", ["abc", b"abc"])
+def test_a_text_is_no_collection_of_members(members: Any) -> None:
+    words = f"members must be a collection, not {members!r}: did you mean [{members!r}]?"
+    with pytest.raises(TypeError, match=f"^{re.escape(words)}$"):
+        DelayedQuorum(1, members, 5)
+
+
 @pytest.mark.parametrize("needed", [-1, 0, 3])
 def test_a_number_that_no_members_can_reach_is_refused(needed: int) -> None:
     with pytest.raises(ValueError, match=f"needed must be from 1 to the 2 members, not {needed}"):

@@ -72,6 +72,14 @@ async def test_all_who_ask_at_the_same_time_get_the_value_of_one_load(
     assert database.asked == 1
 
 
+async def test_a_value_in_place_of_a_load_is_refused(flights: SingleFlight[str]) -> None:
+    value: Any = "value"
+    with pytest.raises(
+        TypeError, match=r"^load must be an async function, not 'value': put `lambda:` before"
+    ):
+        await flights.get("key", value)
+
+
 async def test_each_key_has_a_load_of_its_own(flights: SingleFlight[str], database: Database) -> None:
     callers = start(*(flights.get(name, database.load) for name in ("ada", "bob")))
     database.answer.set_result("ADA")
