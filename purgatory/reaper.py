@@ -52,14 +52,15 @@ class Lifecycle:
     So the purgatory closes, and every waiter gets the error.
     """
 
-    __slots__ = ("__weakref__", "_closed", "_debug", "_task", "engine")
+    __slots__ = ("__weakref__", "_closed", "_debug", "engine", "reaper")
 
     def __init__(self, engine: Engine, debug: bool | None) -> None:
         self.engine = engine
         # None means that the loop's own debug mode decides.
         self._debug = debug
         LIFECYCLES.add(self)
-        self._task: asyncio.Task[None] | None = None
+        # The task of the reaper, when it has one of its own.
+        self.reaper: asyncio.Task[None] | None = None
         # It is set when nothing is pending any more.
         self._closed = asyncio.Event()
 
@@ -77,13 +78,13 @@ class Lifecycle:
         self.open_on(loop)
         reaping = reap(self.engine.timer)
         try:
-            self._task = loop.create_task(reaping, name=f"{self.engine.name} reaper")
+            self.reaper = loop.create_task(reaping, name=f"{self.engine.name} reaper")
         except BaseException:
             # Nothing would ever expire.
             reaping.close()
             self._end_all(CANCELLED, None)
             raise
-        self._task.add_done_callback(self._task_ended)
+        self.reaper.add_done_callback(self._task_ended)
 
     async def run(self, task_status: TaskStatus[None]) -> None:
         """Open the engine on the running loop, and reap in this task until it is cancelled or closed."""
@@ -118,8 +119,8 @@ class Lifecycle:
                     await pace.pause()
                 # An evaluation may be what closes the purgatory.
                 ending = engine.evaluations - {asyncio.current_task()}
-                if self._task is not None:
-                    ending.add(self._task)
+                if self.reaper is not None:
+                    ending.add(self.reaper)
                 if ending:
                     await asyncio.wait(ending)
         finally:

@@ -131,7 +131,8 @@ MOST_LISTED: Final = 10
 
 def _describe_waiting_tasks(loop: asyncio.AbstractEventLoop) -> str:
     lines = ["nothing is left to run and no timer is armed; these tasks would wait forever:"]
-    for task in sorted(asyncio.all_tasks(loop), key=asyncio.Task.get_name):
+    reapers = {lifecycle.reaper for lifecycle in LIFECYCLES}
+    for task in sorted(asyncio.all_tasks(loop) - reapers, key=asyncio.Task.get_name):
         frames = list(_suspended_frames(task.get_coro()))
         # The innermost line of the user's own code, since a line of a library says little about the test.
         own = [frame for frame in frames if not _is_library(frame.f_code.co_filename)][-1:]
@@ -147,7 +148,8 @@ def _describe_waiting_tasks(loop: asyncio.AbstractEventLoop) -> str:
     for lifecycle in LIFECYCLES:
         engine = lifecycle.engine
         if engine.loop is loop and engine.pending:
-            lines.append(f"{engine.pending} operations are pending in purgatory {engine.name!r}:")
+            pending = "1 operation is" if engine.pending == 1 else f"{engine.pending} operations are"
+            lines.append(f"{pending} pending in purgatory {engine.name!r}:")
             lines += [f"  {operation!r}" for operation in engine.watchers.operations()[:MOST_LISTED]]
     return "\n".join(lines)
 

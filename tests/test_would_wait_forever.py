@@ -116,13 +116,22 @@ def test_the_error_names_what_a_task_awaits_and_what_is_pending() -> None:
             purgatory.check_and_complete("b")
             await purgatory.try_complete_else_watch(Gate(None), ["a"])
 
-    lines = [line for line in described(main) if "reaper" not in line]
+    lines = described(main)
+    assert not any("reaper" in line for line in lines)
     assert lines[1:] == [
         "    awaits <Gate pending timeout=None keys=['a'] tried once>",
         "2 operations are pending in purgatory 'p':",
         "  <Gate pending timeout=None keys=['b'] tried 2 times>",
         "  <Gate pending timeout=None keys=['a'] tried once>",
     ]
+
+
+def test_one_pending_operation_is_told_in_the_singular() -> None:
+    async def main() -> None:
+        async with Purgatory("p") as purgatory:
+            await purgatory.try_complete_else_watch(Gate(None), ["a"])
+
+    assert "1 operation is pending in purgatory 'p':" in described(main)
 
 
 def test_a_task_of_wait_until_itself_is_named_by_the_line_of_its_predicate() -> None:

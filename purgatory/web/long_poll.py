@@ -53,8 +53,8 @@ async def long_poll(
     """The result of `operation`, which waits on `keys` while the client of `request` stays connected.
 
     Starlette and FastAPI make responses of the HTTPExceptions that this raises. The status is 503, with
-    Retry-After, when the purgatory is full or closed, or when the operation was withdrawn. It is 499, for the
-    server's log, when the client has disconnected. Exceptions of the operation's hooks are raised unchanged.
+    Retry-After, when the purgatory is full or closed, or when the operation was withdrawn. It is 499 when the
+    client has disconnected, so nobody receives it. Exceptions of the operation's hooks are raised unchanged.
     So are PurgatoryNotOpen and the errors of `poll` for wrong arguments, because a retry would not help.
     """
     try:
