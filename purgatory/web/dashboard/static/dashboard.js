@@ -44,8 +44,7 @@ let watchedAt = 0;
 function show(snapshot) {
   const { name, process, stalls } = snapshot;
   const now = performance.now();
-  if (isSeveral()) [restartedAt, byId("restart").hidden] = [null, true];
-  else if (latest !== null && latest.process.instance !== process.instance) showRestart(latest, snapshot);
+  if (!isSeveral() && latest !== null && latest.process.instance !== process.instance) showRestart(latest, snapshot);
   previous = latest?.process.instance === process.instance ? latest : snapshot;
   if (document.body.classList.contains("stale")) {
     showBar(`Back after ${inSeconds(now - shownAt)}.`, "back");
@@ -175,6 +174,7 @@ async function follow() {
     if (snapshot === null || paused) continue;
     cause = "";
     if (isShown(snapshot)) show(snapshot);
+    if (isSeveral()) [restartedAt, byId("restart").hidden] = [null, true];
     showFreshness();
   }
 }
