@@ -19,7 +19,7 @@ WINDOW: Final = 60
 """Seconds whose longest stall is shown."""
 
 LINGER: Final = 150.0
-"""Seconds for which the loop is measured after a reader has asked: two readers a minute apart, and some."""
+"""Seconds for which the loop is measured after a reader has asked. Scrapes are up to two minutes apart."""
 
 PATIENCE: Final = 0.5
 """Seconds that a reader in another thread waits for the loop."""
@@ -109,8 +109,9 @@ class LoopSource:
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> LoopStatistics:
         now = clock_of(loop)()
-        for other in [each for each in self._probes if each.is_closed()]:
-            del self._probes[other]
+        # The loop of another thread may look at the same time.
+        for other in [each for each in list(self._probes) if each.is_closed()]:
+            self._probes.pop(other, None)
         probe = self._probes.setdefault(loop, StallProbe(WINDOW, LINGER))
         probe.look(now)
         return LoopStatistics(self._oldest_age(now), _longest(probe, now))
